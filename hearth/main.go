@@ -1,0 +1,4 @@
+// Command hearth runs and drives Hearth.
+package main
+
+func main() {}

@@ -1,0 +1,146 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"buf.build/go/protovalidate"
+	"connectrpc.com/connect/v2"
+	"connectrpc.com/otelconnect"
+	"connectrpc.com/validate"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/hearth-run/hearth/internal/kit/edge"
+)
+
+// ErrDraining is the cause with which a watch is ended when its server stops.
+var ErrDraining = errors.New("the server is shutting down")
+
+// Option changes how NewConnect builds its interceptors.
+type Option func(*options)
+
+type options struct {
+	tracer trace.TracerProvider
+}
+
+// WithTracer traces every call with OpenTelemetry.
+func WithTracer(provider trace.TracerProvider) Option {
+	return func(o *options) { o.tracer = provider }
+}
+
+// NewConnect returns a dispatcher with the interceptors of every Hearth service,
+// outermost first: tracing where asked for, recover, log, stamp (each error has
+// an ErrorInfo), drain, validate. Services register on it; Server and
+// connectinprocess serve it.
+func NewConnect(log *slog.Logger, opts ...Option) (*connect.Server, error) {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	validator, err := protovalidate.New()
+	if err != nil {
+		return nil, fmt.Errorf("build validator: %w", err)
+	}
+	var chain []connect.ServerInterceptor
+	if o.tracer != nil {
+		traced, err := otelconnect.NewServerInterceptor(otelconnect.WithTracerProvider(o.tracer))
+		if err != nil {
+			return nil, fmt.Errorf("build tracing: %w", err)
+		}
+		chain = append(chain, traced)
+	}
+	chain = append(chain, logged(log), stamped, recovered(log), drained,
+		validate.NewServerInterceptor(validate.WithValidator(validator), validate.WithoutErrorDetails()))
+	return connect.NewServer(chain...), nil
+}
+
+// recovered turns a panic of a handler into Internal; the process lives on.
+func recovered(log *slog.Logger) connect.ServerInterceptor {
+	return func(next connect.ServerFunc) connect.ServerFunc {
+		return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					log.ErrorContext(ctx, "handler panicked", "procedure", spec.Procedure, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+					err = edge.New(connect.CodeInternal, "INTERNAL", "internal error", nil)
+				}
+			}()
+			return next(ctx, spec, stream)
+		}
+	}
+}
+
+// logged writes one line a call: debug, or warn where the fault is ours.
+func logged(log *slog.Logger) connect.ServerInterceptor {
+	return func(next connect.ServerFunc) connect.ServerFunc {
+		return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
+			start := time.Now()
+			err := next(ctx, spec, stream)
+			level := slog.LevelDebug
+			if code := codeOf(err); code == connect.CodeInternal || code == connect.CodeUnknown || code == connect.CodeDataLoss {
+				level = slog.LevelWarn
+			}
+			if log.Enabled(ctx, level) {
+				attrs := []any{"procedure", spec.Procedure, "took", time.Since(start)}
+				if err != nil {
+					attrs = append(attrs, "code", codeOf(err).String(), "reason", edge.Reason(err), "err", err, "cause", errors.Unwrap(err))
+				}
+				log.Log(ctx, level, "call", attrs...)
+			}
+			return err
+		}
+	}
+}
+
+func codeOf(err error) connect.Code {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[*connect.Error](err); ok {
+		return e.Code()
+	}
+	return connect.CodeUnknown
+}
+
+// stamped sees to it that an error has a code and an ErrorInfo, whoever wrote it:
+// the validator, the codec or a handler that forgot its table.
+func stamped(next connect.ServerFunc) connect.ServerFunc {
+	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
+		return edge.Table(nil).Error(next(ctx, spec, stream), nil)
+	}
+}
+
+// drained ends server streams, which are watches, as soon as their server stops;
+// calls and two-way streams are given the time of the drain.
+func drained(next connect.ServerFunc) connect.ServerFunc {
+	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
+		draining, ok := ctx.Value(drainKey{}).(<-chan struct{})
+		if !ok || spec.StreamType != connect.StreamTypeServer {
+			return next(ctx, spec, stream)
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		stop := make(chan struct{})
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			select {
+			case <-draining:
+				cancel(ErrDraining)
+			case <-stop:
+			}
+		}()
+		err := next(ctx, spec, stream)
+		close(stop)
+		<-watched
+		if err != nil && errors.Is(context.Cause(ctx), ErrDraining) {
+			return edge.New(connect.CodeUnavailable, "SHUTTING_DOWN", ErrDraining.Error(), nil)
+		}
+		return err
+	}
+}
+
+type drainKey struct{}

@@ -1,0 +1,2 @@
+// Package gateway owns the front for invocations: HTTP routes and InvokeService.
+package gateway

@@ -1,0 +1,2 @@
+// Package router owns the placement of executions on workers, and their sessions.
+package router

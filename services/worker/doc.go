@@ -1,0 +1,3 @@
+// Package worker owns containers: it creates them in sandboxes, runs executions in
+// them, and destroys them.
+package worker
