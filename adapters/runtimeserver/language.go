@@ -132,4 +132,6 @@ type HandlerError struct {
 	ExitCode int
 }
 
-func (e *HandlerError) Error() string { return fmt.Sprintf("handler failed: %s: %s", e.Type, e.Message) }
+func (e *HandlerError) Error() string {
+	return fmt.Sprintf("handler failed: %s: %s", e.Type, e.Message)
+}
