@@ -520,8 +520,12 @@ type WatchAssignmentsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The first event: the assignments are all that the node has; whatever else it
 	// holds it must release.
-	Snapshot      bool          `protobuf:"varint,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
-	Assignments   []*Assignment `protobuf:"bytes,2,rep,name=assignments,proto3" json:"assignments,omitempty"`
+	Snapshot    bool          `protobuf:"varint,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Assignments []*Assignment `protobuf:"bytes,2,rep,name=assignments,proto3" json:"assignments,omitempty"`
+	// With snapshot: the snapshot is larger than one message (sources travel in it)
+	// and goes on in the next event, which has snapshot true as well. Nothing may be
+	// released as unlisted before the event that has more false.
+	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -568,6 +572,13 @@ func (x *WatchAssignmentsResponse) GetAssignments() []*Assignment {
 		return x.Assignments
 	}
 	return nil
+}
+
+func (x *WatchAssignmentsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
 }
 
 // One attempt of one Run on one node.
@@ -1644,10 +1655,11 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\x0elease_duration\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\rleaseDuration\"@\n" +
 	"\x17WatchAssignmentsRequest\x12%\n" +
 	"\bnode_uid\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05 \x01(\x80\x01R\anodeUid\"o\n" +
+	"\xbaH\ar\x05 \x01(\x80\x01R\anodeUid\"\x83\x01\n" +
 	"\x18WatchAssignmentsResponse\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\bR\bsnapshot\x127\n" +
-	"\vassignments\x18\x02 \x03(\v2\x15.hearth.v1.AssignmentR\vassignments\"\xd7\x02\n" +
+	"\vassignments\x18\x02 \x03(\v2\x15.hearth.v1.AssignmentR\vassignments\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\xd7\x02\n" +
 	"\n" +
 	"Assignment\x12\x17\n" +
 	"\arun_uid\x18\x01 \x01(\tR\x06runUid\x12\x18\n" +

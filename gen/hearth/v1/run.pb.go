@@ -1621,7 +1621,8 @@ func (x *RunFilter) GetNodeUid() string {
 type ListRunsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Filter *RunFilter             `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
-	// At most 1 000; 0 is 100.
+	// At most 1 000; 0 is 100. A page ends earlier where it would pass 2 MiB: only an
+	// empty next_page_token says that there is no more.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// From the answer before; opaque, and good with the same filter only.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
