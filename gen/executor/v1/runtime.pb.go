@@ -147,6 +147,11 @@ func (FunctionRegistrationState) EnumDescriptor() ([]byte, []int) {
 // "script" in working_dir) with args; else args themselves, by the language's
 // own rule (Bash: one argument is `bash -c`, several are joined with newlines;
 // Python: `python <args…>`).
+//
+// $HEARTH_OUTPUTS names the file that takes the execution's outputs, lines of
+// KEY=VALUE. Where working_dir is set it is the regular file ".hearth-outputs"
+// in it: the Runtime Server creates it empty before it starts anything and does
+// not read it; the caller, who prepared the folder, reads it after the end.
 type ExecuteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by the caller, unique on this Runtime Server until Forget.
