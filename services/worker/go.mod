@@ -9,6 +9,12 @@ require (
 	github.com/hearth-run/hearth/sandbox v0.0.0
 )
 
+require (
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
+)
+
 replace (
 	github.com/hearth-run/hearth/gen => ../../gen
 	github.com/hearth-run/hearth/internal/kit => ../../internal/kit
