@@ -34,6 +34,8 @@ type Config struct {
 	MaxMessage int
 	// Ready says why the service cannot take work yet, nil if it can. Nil: always.
 	Ready func() error
+	// Wrap goes around every route, procedures included (CORS). Nil: nothing.
+	Wrap func(http.Handler) http.Handler
 }
 
 // Server serves one dispatcher on one listener.
@@ -63,12 +65,16 @@ func New(cfg Config, log *slog.Logger, rpc *connect.Server) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, log: log, mux: http.NewServeMux(), draining: make(chan struct{})}
 	s.mount(rpc)
+	var root http.Handler = s.mux
+	if cfg.Wrap != nil {
+		root = cfg.Wrap(root)
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
-		Handler:           s.mux,
+		Handler:           root,
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
