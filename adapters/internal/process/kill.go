@@ -1,0 +1,120 @@
+package process
+
+import (
+	"errors"
+	"time"
+)
+
+// Kill ends every process of the group and its sub-groups and returns when none
+// is left, zombies included; only one that a living process outside of the group
+// has to reap may remain as a zombie. The group can be used again. It costs a few
+// microseconds where the group is empty.
+func (g *Group) Kill() error {
+	left, err := g.Left()
+	if err != nil || !left {
+		return err
+	}
+	if g.dir != "" {
+		err = errors.Join(g.dir.kill(), g.bury())
+	} else {
+		err = g.hunt()
+	}
+	for _, l := range g.allLeaders() {
+		<-l.done
+	}
+	g.leaveLead()
+	return err
+}
+
+// leaveLead sees to it that the next leader starts in a fresh folder.
+func (g *Group) leaveLead() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lead != "" {
+		_ = g.lead.remove() // busy only if a start raced with the kill; Close removes it
+		g.lead = ""
+	}
+	for _, sub := range g.subs {
+		sub.leaveLead()
+	}
+}
+
+// Left says whether a process of the group is left, and reaps orphans that have
+// ended.
+func (g *Group) Left() (bool, error) {
+	if g.dir == "" {
+		return g.leftWithout()
+	}
+	if err := g.keeper.reapOrphans(); err != nil {
+		return true, err
+	}
+	return g.dir.populated()
+}
+
+// Close kills the group and removes it. It may be repeated.
+func (g *Group) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	if err := g.Kill(); err != nil {
+		return err
+	}
+	if g.parent != nil {
+		g.parent.drop(g)
+	} else {
+		g.keeper.forget(g)
+	}
+	if g.dir != "" {
+		return g.dir.remove()
+	}
+	return nil
+}
+
+func (g *Group) drop(sub *Group) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, s := range g.subs {
+		if s == sub {
+			g.subs = append(g.subs[:i:i], g.subs[i+1:]...)
+			return
+		}
+	}
+}
+
+// allLeaders returns the leaders of the group and its sub-groups.
+func (g *Group) allLeaders() []*Leader {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []*Leader
+	for _, l := range g.leaders {
+		all = append(all, l)
+	}
+	for _, sub := range g.subs {
+		all = append(all, sub.allLeaders()...)
+	}
+	return all
+}
+
+// bury waits until what was killed in the cgroup has left the process table, as
+// far as that is ours to do. An empty cgroup says only that its processes are
+// dying: they may not have told their parents yet.
+func (g *Group) bury() error {
+	deadline := time.Now().Add(killBound)
+	path := g.keeper.inside(g.dir)
+	for {
+		waiting := false
+		for _, p := range walk() {
+			if !beneath(cgroupOf(p.pid), path) || g.keeper.leads(p.pid) {
+				continue
+			}
+			again, err := settle(p, deadline)
+			if err != nil {
+				return err
+			}
+			waiting = waiting || again
+		}
+		if !waiting {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// reapOrphans reaps children of this process that have ended and that a group of
+// the keeper has left to us. Asking costs one system call when there is none.
+func (k *Keeper) reapOrphans() error {
+	for {
+		pid, err := peek()
+		if err != nil || pid == 0 {
+			return err
+		}
+		if k.orphan(pid) {
+			if err := reap(pid); err != nil {
+				return err
+			}
+			continue
+		}
+		// Somebody else's child, which may hide ours behind it.
+		for _, pid := range children() {
+			if p, ok := readStat(pid); ok && p.dead() && k.orphan(pid) {
+				if err := reap(pid); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// orphan says whether a child of ours descends from a group and nobody waits for
+// it.
+func (k *Keeper) orphan(pid int) bool {
+	if k.Cgroups() {
+		return beneath(cgroupOf(pid), k.inside(k.root)) && !k.leads(pid)
+	}
+	return k.knows(pid) && !k.leads(pid)
+}
+
+// peek returns a child that has ended, without reaping it; 0 when there is none.
+func peek() (int, error) {
+	// siginfo_t of a child: the pid follows signo, errno, code and padding.
+	var info struct {
+		_   [4]int32
+		pid int32
+		_   [108]byte
+	}
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ECHILD):
+			return 0, nil
+		default:
+			return int(info.pid), err
+		}
+	}
+}
+
+// children returns the children of this process.
+func children() []int {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, task := range tasks {
+		data, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
+		if err != nil {
+			// A thread that ended, or a kernel without these files.
+			if _, gone := os.Stat("/proc/self/task/" + task.Name()); gone == nil {
+				return childrenByWalk()
+			}
+			continue
+		}
+		for _, field := range bytes.Fields(data) {
+			if pid, err := strconv.Atoi(string(field)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+func childrenByWalk() []int {
+	var pids []int
+	for _, p := range walk() {
+		if p.parent == os.Getpid() {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
