@@ -1,3 +1,18 @@
-// Package pyrunner owns the Python side of both planes: an embedded Python package
-// and the Go counterpart of its protocol, held together by golden vectors.
+// Package pyrunner owns the Python side of both planes: an embedded Python
+// package, how it is installed and started, and (in frame, message and template)
+// the Go counterpart of its protocol, held together by golden vectors.
+//
+// A template process does the imports once and never runs a call. Everything
+// that runs calls is forked from it:
+//
+//	        start                load              fork
+//	Go ───────────────▶ process ──────▶ template ──────────▶ child ── calls ──▶
+//	                       │               ▲  │ reap            │
+//	                       │ imports left  │  ▼                 ▼
+//	                       ▼ threads       └─ swept ◀──── exit or SIGKILL
+//	                     serve: the process itself answers; no template
+//
+// A child is reseeded, leads a session of its own, adopts what its calls leave
+// behind and dies with its template. What the child then does is its mode:
+// "function" answers calls of one handler, "executor" runs pickled calls.
 package pyrunner

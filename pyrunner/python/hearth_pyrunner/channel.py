@@ -1,0 +1,77 @@
+"""A connected socket that speaks messages, kept safe from the code beside it."""
+
+from __future__ import annotations
+
+import array
+import os
+import socket
+import threading
+from typing import List, Optional, Tuple
+
+from . import descriptors, framing, message
+
+Message = Tuple[int, List[bytes]]
+
+
+class Gone(Exception):
+    """The socket is no longer ours: user code has closed or replaced its descriptor."""
+
+
+class Channel:
+    """Owns one high, uninherited descriptor. receive belongs to one thread, send to any."""
+
+    def __init__(self, fd: int, limit: int = framing.MAX_MESSAGE) -> None:
+        self._socket = socket.socket(fileno=descriptors.raise_high(fd))
+        self._socket.setblocking(True)
+        self._identity = descriptors.identity(self._socket.fileno())
+        self._reader = framing.Reader(self._socket.recv_into, limit)
+        self._lock = threading.Lock()
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self._socket.fileno()
+
+    def receive(self) -> Optional[Message]:
+        """Return the next message, None when the other side has gone."""
+        raw = self._reader.read()
+        return None if raw is None else message.unpack(raw)
+
+    def send(self, kind: int, *fields: message.Field) -> None:
+        """Send one message whole. Raises Gone when the descriptor is not ours."""
+        raw = message.pack(kind, *fields)
+        with self._lock:
+            if not descriptors.same(self._socket.fileno(), self._identity):
+                raise Gone("the control socket was closed or replaced")
+            framing.write(self._socket.sendall, raw)
+
+    def close(self) -> None:
+        """Let go of the socket, in a forked child that must not speak."""
+        if descriptors.same(self._socket.fileno(), self._identity):
+            os.close(self._socket.detach())
+        else:
+            self._socket.detach()
+
+
+class ControlChannel(Channel):
+    """The template's channel, over which descriptors come along with messages."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        self._reader = framing.Reader(self._recv_with_descriptors)
+        self._passed: List[int] = []
+
+    def _recv_with_descriptors(self, view: memoryview) -> int:
+        room = socket.CMSG_SPACE(array.array("i").itemsize)
+        size, ancillary, _, _ = self._socket.recvmsg_into([view], room, socket.MSG_CMSG_CLOEXEC)
+        for level, kind, data in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                fds = array.array("i")
+                fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+                self._passed += fds
+        return size
+
+    def take_descriptor(self) -> int:
+        """Return the descriptor that came with the latest message."""
+        if not self._passed:
+            raise message.Malformed("no descriptor came along")
+        return self._passed.pop(0)

@@ -1,0 +1,118 @@
+"""A template process: it does the imports once, never runs a call, and forks the
+children that do. Where an import has left threads alive it must not fork: then the
+process serves by itself, once."""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any, Callable, Dict, List, Set
+
+from . import channel, descriptors, loader, message, process, reseed, stdio
+
+# Loads what a mode needs, from the fields of Load after the mode; what it returns
+# has serve(descriptor, streams), which never returns.
+Load = Callable[[List[bytes]], Any]
+
+
+class Template:
+    """Owns the control socket and the children of one process."""
+
+    def __init__(self, control: int, modes: Dict[str, Load]) -> None:
+        self._conn = channel.ControlChannel(control)
+        self._modes = modes
+        self._streams = stdio.Streams()
+        self._pid = os.getpid()
+        self._children: Set[int] = set()
+        self._loaded: Any = None
+
+    def run(self) -> None:
+        """Do as told until the other side goes; then nothing of ours is left."""
+        process.adopt_orphans()
+        while True:
+            received = self._conn.receive()
+            if received is None:
+                process.end_children()
+                os._exit(0)
+            kind, fields = received
+            self._steps[kind](self, fields)
+
+    def _load(self, fields: List[bytes]) -> None:
+        mode = message.text(fields[0])
+        gc.disable()  # until the freeze: a collection would only move pages
+        try:
+            loaded = self._modes[mode](fields[1:])
+        except loader.Refused as error:
+            self._only_here()
+            self._streams.flush()
+            self._conn.send(message.REFUSED, error.code, error.text)
+            return
+        self._only_here()
+        self._loaded = loaded
+        self._streams.flush()
+        ended = process.end_children()
+        gc.collect()
+        gc.freeze()
+        ours = [self._conn.fileno(), *self._streams.ours()]
+        opened = descriptors.listing(ours)
+        self._conn.send(message.LOADED, process.threads(), len(ended), *opened)
+
+    def _only_here(self) -> None:
+        """End a child that the import has forked and that came back with it."""
+        if os.getpid() != self._pid:
+            os._exit(0)
+
+    def _fork(self, _: List[bytes]) -> None:
+        control = self._conn.take_descriptor()
+        pid = os.fork()
+        if pid == 0:
+            self._become(control)
+        os.close(control)
+        self._children.add(pid)
+        self._conn.send(message.FORKED, pid)
+
+    def _become(self, control: int) -> None:
+        """Be a child: never returns into the template's loop."""
+        try:
+            os.setsid()
+            process.die_with(self._pid)
+            process.adopt_orphans()
+            self._conn.close()
+            reseed.reseed()
+            self._begin(control)
+        except BaseException as error:
+            self._abort(error)
+
+    def _serve(self, _: List[bytes]) -> None:
+        """Answer calls here, because the imports have left threads alive."""
+        control = self._conn.take_descriptor()
+        try:
+            self._begin(control)
+        except BaseException as error:
+            self._abort(error)
+
+    def _begin(self, control: int) -> None:
+        gc.enable()
+        self._loaded.serve(control, self._streams)
+
+    def _abort(self, error: BaseException) -> None:
+        try:
+            os.write(2, f"hearth: the instance ended: {type(error).__name__}: {error}\n".encode())
+        finally:
+            os._exit(70)
+
+    def _reap(self, fields: List[bytes]) -> None:
+        pid = message.number(fields[0])
+        if pid not in self._children:
+            raise message.Malformed(f"{pid} is no child")
+        _, status = os.waitpid(pid, 0)
+        self._children.discard(pid)
+        ended = process.end_children(self._children)
+        self._conn.send(message.REAPED, pid, status, len(ended))
+
+    _steps = {
+        message.LOAD: _load,
+        message.FORK: _fork,
+        message.REAP: _reap,
+        message.SERVE: _serve,
+    }
