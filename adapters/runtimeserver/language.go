@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
+
+	"github.com/hearth-run/hearth/adapters/internal/process"
 )
 
 // Language starts and calls functions of one language.
@@ -51,8 +54,25 @@ type Function struct {
 	// Env is the whole environment of the user code as NAME=value; nothing of the
 	// server's own is added.
 	Env []string
+	// Processes is where every process of the instance is started (Start), so that
+	// nothing of it can be left. Kill empties it, and it can be used again; Sub
+	// makes a group for one call inside it. The server closes it after Close.
+	Processes *process.Group
+	// Temp is a folder of the registration's own, removed with it.
+	Temp string
 	// Logs takes what user code writes beside its answer.
 	Logs LogSink
+}
+
+// Commander is what a language adds for one-shot executions (executor.v1.Runtime)
+// that name no handler. Executions of a handler need nothing: the server loads
+// the handler and calls it once. The Python driver implements it too.
+type Commander interface {
+	// Command returns the program and its arguments. entrypoint is the absolute
+	// path of a file beneath dir, or "": then args alone say what to run, by the
+	// language's own rule.
+	// Errors: ErrHandlerInvalid with a text for the caller (edge.Publicf).
+	Command(dir, entrypoint string, args []string) ([]string, error)
 }
 
 // Call is one invocation.
@@ -107,6 +127,7 @@ const (
 // What a language answers beside a Result.
 var (
 	ErrHandlerInvalid   = errors.New("handler is invalid")
+	ErrHandler          = errors.New("handler failed")
 	ErrPayload          = errors.New("payload is invalid")
 	ErrResponseTooLarge = errors.New("response is too large")
 	ErrOutputsInvalid   = errors.New("outputs are invalid")
@@ -124,7 +145,7 @@ func (e *LoadError) Error() string { return "load function: " + e.Text }
 type HandlerError struct {
 	// Type is the exception's class, or "exit" or "signal" for a process.
 	Type string
-	// Message is one line for the caller.
+	// Message is one line for the caller; it goes over the wire.
 	Message string
 	// Trace is the traceback or the tail of stderr, at most 4 KiB.
 	Trace string
@@ -134,4 +155,18 @@ type HandlerError struct {
 
 func (e *HandlerError) Error() string {
 	return fmt.Sprintf("handler failed: %s: %s", e.Type, e.Message)
+}
+
+// Is makes every HandlerError match ErrHandler.
+func (e *HandlerError) Is(target error) bool { return target == ErrHandler }
+
+// Public is the text of the error on the wire.
+func (e *HandlerError) Public() string { return clip(e.Message, maxMessage) }
+
+// Debug is the text of google.rpc.DebugInfo.
+func (e *HandlerError) Debug() string { return clipHead(e.Trace, MaxFatalError) }
+
+// Metadata is added to google.rpc.ErrorInfo.
+func (e *HandlerError) Metadata() map[string]string {
+	return map[string]string{"type": clip(e.Type, 128), "exit_code": strconv.Itoa(e.ExitCode)}
 }
