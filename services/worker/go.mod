@@ -4,15 +4,17 @@ go 1.26.0
 
 require (
 	github.com/hearth-run/hearth/gen v0.0.0
-	github.com/hearth-run/hearth/internal/kit v0.0.0
 	github.com/hearth-run/hearth/pyrunner v0.0.0
 	github.com/hearth-run/hearth/sandbox v0.0.0
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.50.0
+	pgregory.net/rapid v1.3.0
 )
 
 require (
-	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
-	pgregory.net/rapid v1.3.0 // indirect
+	buf.build/gen/go/bufbuild/protovalidate/protocolbuffers/go v1.36.12-20260825204119-511051f7f437.2 // indirect
+	connectrpc.com/connect/v2 v2.0.2 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )
 
 replace (

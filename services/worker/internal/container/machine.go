@@ -110,14 +110,14 @@ var table = []rule{
 	{Starting, Stopped, always, Removed, []Effect{Destroy, ReportRemoved}},
 
 	{Busy, Finished, keeps, Idle, []Effect{ReportReady, ArmIdle}},
-	{Busy, Finished, always, Removed, []Effect{ReportRemoved, Destroy}},
-	{Busy, Died, always, Removed, []Effect{ReportRemoved, Destroy}},
-	{Busy, Stopped, always, Removed, []Effect{ReportRemoved, Destroy}},
+	{Busy, Finished, always, Removed, []Effect{Destroy, ReportRemoved}},
+	{Busy, Died, always, Removed, []Effect{Destroy, ReportRemoved}},
+	{Busy, Stopped, always, Removed, []Effect{Destroy, ReportRemoved}},
 
 	{Idle, Acquired, own, Busy, []Effect{DisarmIdle, ReportBusy}},
-	{Idle, IdleExpired, always, Removed, []Effect{ReportRemoved, Destroy}},
-	{Idle, Died, always, Removed, []Effect{DisarmIdle, ReportRemoved, Destroy}},
-	{Idle, Stopped, always, Removed, []Effect{DisarmIdle, ReportRemoved, Destroy}},
+	{Idle, IdleExpired, always, Removed, []Effect{Destroy, ReportRemoved}},
+	{Idle, Died, always, Removed, []Effect{DisarmIdle, Destroy, ReportRemoved}},
+	{Idle, Stopped, always, Removed, []Effect{DisarmIdle, Destroy, ReportRemoved}},
 
 	// The end may be told of more than once: a process dies because it is
 	// destroyed, a timer fires while a call comes in.

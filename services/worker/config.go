@@ -1,0 +1,116 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
+	"github.com/hearth-run/hearth/sandbox"
+)
+
+// Config says what a worker offers and where it keeps its things.
+type Config struct {
+	// ID is the worker's name among its routers, 1 to 128 bytes.
+	ID string
+	// Address is where routers reach ExecutionService: a URL, "unix:PATH" or
+	// "inprocess:NAME".
+	Address string
+	// Flavor is "cpu" or "gpu".
+	Flavor string
+	// Memory is what the worker gives out to containers, in bytes.
+	Memory int64
+	// GPUMemory is what it offers of GPU memory, in bytes.
+	GPUMemory int64
+	// MaxContainers is how many there may be at one time; 0 is unbounded.
+	MaxContainers int
+	// DataDir holds the Python environment, installed packages and sockets.
+	DataDir string
+	// Python names an interpreter with cloudpickle; empty: the worker makes an
+	// environment of its own at the first start.
+	Python string
+	// InstallArgs are added to the package installer's command line.
+	InstallArgs []string
+	// Network is what containers see.
+	Network sandbox.Network
+	// DefaultMemory is the budget of a call that names none, in bytes.
+	DefaultMemory int64
+	// ScratchBytes bounds /tmp of a container; it counts against its memory.
+	ScratchBytes int64
+	// MaxPids bounds the processes and threads of a container.
+	MaxPids int64
+	// MilliCPU bounds a container in thousandths of a CPU; 0 is no bound.
+	MilliCPU int64
+	// OutputLimit is how much printed output of one call is captured, in bytes.
+	OutputLimit int64
+	// ReplayLimit is the largest body that is kept for the one retry after an
+	// out-of-memory kill, in bytes.
+	ReplayLimit int64
+	// IdleTimeout ends a session's container that nobody calls.
+	IdleTimeout time.Duration
+	// StartTimeout bounds the start of a container up to its executor's answer.
+	StartTimeout time.Duration
+	// UtilizationInterval is how often load is reported.
+	UtilizationInterval time.Duration
+	// Drain is how long calls may go on after the stop.
+	Drain time.Duration
+}
+
+// Default returns the settings of a worker that has only ID, Address and DataDir
+// left to name.
+func Default() Config {
+	return Config{
+		Flavor:              "cpu",
+		Memory:              4 << 30,
+		MaxContainers:       256,
+		DefaultMemory:       1 << 30,
+		ScratchBytes:        256 << 20,
+		MaxPids:             256,
+		OutputLimit:         1 << 20,
+		ReplayLimit:         8 << 20,
+		IdleTimeout:         5 * time.Minute,
+		StartTimeout:        30 * time.Second,
+		UtilizationInterval: 10 * time.Second,
+		Drain:               4 * time.Second,
+	}
+}
+
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// Validate names every bad field at once.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("worker: "+format, args...))
+		}
+	}
+	check(idPattern.MatchString(c.ID), "id %q: want 1 to 128 of A-Z a-z 0-9 . _ -, the first alphanumeric", c.ID)
+	check(c.Address != "", "address: empty; name where routers reach this worker")
+	check(c.Flavor == "cpu" || c.Flavor == "gpu", "flavor %q: want cpu or gpu", c.Flavor)
+	check(c.Memory >= sandbox.MinMemory, "memory %d: want at least %d bytes", c.Memory, sandbox.MinMemory)
+	check(c.GPUMemory >= 0, "gpu memory %d: must not be negative", c.GPUMemory)
+	check(c.MaxContainers >= 0, "max containers %d: must not be negative; 0 is unbounded", c.MaxContainers)
+	check(filepath.IsAbs(c.DataDir), "data folder %q: must be an absolute path", c.DataDir)
+	check(c.DefaultMemory >= sandbox.MinMemory, "default memory %d: want at least %d bytes", c.DefaultMemory, sandbox.MinMemory)
+	check(c.ScratchBytes > 0, "scratch %d: must be above 0 bytes", c.ScratchBytes)
+	check(c.MaxPids >= 8, "max pids %d: want at least 8", c.MaxPids)
+	check(c.OutputLimit > 0, "output limit %d: must be above 0 bytes", c.OutputLimit)
+	check(c.ReplayLimit >= 0, "replay limit %d: must not be negative", c.ReplayLimit)
+	for name, d := range map[string]time.Duration{"idle timeout": c.IdleTimeout, "start timeout": c.StartTimeout, "utilization interval": c.UtilizationInterval, "drain": c.Drain} {
+		check(d > 0, "%s %v: must be above 0", name, d)
+	}
+	return errors.Join(errs...)
+}
+
+// Deps are what a worker works with.
+type Deps struct {
+	Log *slog.Logger
+	// Routers are all told of every state.
+	Routers []serverlessconnect.RegistryServiceClient
+	// Driver builds the walls. The worker closes it.
+	Driver sandbox.Driver
+}

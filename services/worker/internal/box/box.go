@@ -1,0 +1,243 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hearth-run/hearth/sandbox"
+	"github.com/hearth-run/hearth/services/worker/internal/container"
+)
+
+// ErrGone says that the container is not there any more, or not for this caller.
+var ErrGone = errors.New("container is gone")
+
+// Report is what is told of a container after a transition.
+type Report struct {
+	Effect container.Effect
+	// Request is the call that holds or held it.
+	Request string
+}
+
+// Config says what a box is and whom it tells.
+type Config struct {
+	ID string
+	// Session is the one that it serves; empty: one call.
+	Session string
+	// Checkpoint is what it was started from; "" is cold.
+	Checkpoint string
+	// IdleTimeout ends it when its session does not call.
+	IdleTimeout time.Duration
+	// Grow is asked for a new memory limit when it is nearly out of memory; false:
+	// there is none.
+	Grow func() (int64, bool)
+	// Report is told of each state; it must not block.
+	Report func(Report)
+	// Released is called once, when nothing of the container is left.
+	Released func()
+}
+
+// Box is one container. Its owner is the goroutine of Own.
+type Box struct {
+	Config
+	log      *slog.Logger
+	sandbox  sandbox.Container
+	executor *Executor
+	events   chan happening
+	gone     chan struct{}
+
+	mu      sync.Mutex // guards exit and request
+	exit    *sandbox.Exit
+	request string
+}
+
+type happening struct {
+	event container.Event
+	reply chan error
+}
+
+// New returns a box for a container that runs, with its executor connected.
+func New(cfg Config, walls sandbox.Container, executor *Executor, log *slog.Logger) *Box {
+	return &Box{
+		Config: cfg, log: log.With("container_id", cfg.ID, "session_id", cfg.Session),
+		sandbox: walls, executor: executor,
+		events: make(chan happening), gone: make(chan struct{}),
+	}
+}
+
+// Own runs the container's life: it returns once the container is destroyed. stop
+// asks for the end. request is the call that the container was started for.
+func (b *Box) Own(stop <-chan struct{}, request string) {
+	defer close(b.gone)
+	died := make(chan struct{})
+	go b.watch(died)
+	go b.executor.listen(b.log)
+	b.setRequest(request)
+	o := owner{box: b, state: container.New(b.Session), idle: time.NewTimer(b.IdleTimeout)}
+	o.idle.Stop()
+	o.step(container.Event{Kind: container.Started})
+	for o.state.Phase != container.Removed {
+		select {
+		case h := <-b.events:
+			h.reply <- o.step(h.event)
+		case <-o.idle.C:
+			_ = o.step(container.Event{Kind: container.IdleExpired})
+		case <-died:
+			_ = o.step(container.Event{Kind: container.Died})
+		case <-b.sandbox.Pressure():
+			b.grow()
+		case <-stop:
+			_ = o.step(container.Event{Kind: container.Stopped})
+		}
+	}
+	<-b.executor.heard
+	if !o.stuck {
+		<-died
+	}
+}
+
+// watch waits for the container's end and keeps how it came.
+func (b *Box) watch(died chan<- struct{}) {
+	defer close(died)
+	exit, err := b.sandbox.Wait(context.Background())
+	if err != nil {
+		b.log.Warn("wait for container", "err", err)
+	}
+	b.mu.Lock()
+	b.exit = &exit
+	b.mu.Unlock()
+}
+
+func (b *Box) grow() {
+	limit, ok := b.Grow()
+	if !ok {
+		return
+	}
+	if err := b.sandbox.Grow(limit); err != nil {
+		b.log.Warn("grow memory", "limit", limit, "err", err)
+		return
+	}
+	b.log.Info("grew memory", "limit", limit)
+}
+
+// owner is what only the owning goroutine touches.
+type owner struct {
+	box   *Box
+	state container.State
+	idle  *time.Timer
+	// stuck says that something of the container does not end: it is not waited
+	// for, and its reservation stays.
+	stuck bool
+}
+
+func (o *owner) step(event container.Event) error {
+	from := o.state.Phase
+	next, effects, err := container.Step(o.state, event)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	o.state = next
+	o.box.log.Debug("container", "from", from, "to", next.Phase, "cause", event.Kind)
+	for _, effect := range effects {
+		o.carry(effect)
+	}
+	return nil
+}
+
+func (o *owner) carry(effect container.Effect) {
+	switch effect {
+	case container.ArmIdle:
+		o.idle.Reset(o.box.IdleTimeout)
+	case container.DisarmIdle:
+		o.idle.Stop()
+	case container.Destroy:
+		o.destroy()
+	default:
+		o.box.Report(Report{Effect: effect, Request: o.box.Request()})
+	}
+}
+
+// destroy ends the container and gives back what it held; what cannot be
+// destroyed keeps its reservation, since its memory is not free.
+func (o *owner) destroy() {
+	o.idle.Stop()
+	o.box.executor.Close()
+	if err := o.box.sandbox.Destroy(); err != nil {
+		o.box.log.Error("destroy container", "err", err)
+		o.stuck = true
+		_ = o.step(container.Event{Kind: container.DestroyFailed})
+		return
+	}
+	o.box.Released()
+}
+
+// Acquire takes an idle container for a further call of its session.
+// Errors: ErrGone.
+func (b *Box) Acquire(ctx context.Context, session, request string) error {
+	if err := b.tell(ctx, container.Event{Kind: container.Acquired, Session: session}); err != nil {
+		return err
+	}
+	b.setRequest(request)
+	return nil
+}
+
+// Finish gives the container back after a call; it does not wait for what that
+// leads to. It may be repeated.
+func (b *Box) Finish(success bool) {
+	if err := b.tell(context.Background(), container.Event{Kind: container.Finished, Success: success}); err != nil && !errors.Is(err, ErrGone) {
+		b.log.Warn("finish call", "err", err)
+	}
+}
+
+// tell hands an event to the owner. For an event that destroys, the owner answers
+// only after the container is gone, which nobody waits for.
+func (b *Box) tell(ctx context.Context, event container.Event) error {
+	reply := make(chan error, 1)
+	select {
+	case b.events <- happening{event, reply}:
+	case <-b.gone:
+		return ErrGone
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if event.Kind == container.Finished {
+		return nil
+	}
+	select {
+	case err := <-reply:
+		return err
+	case <-b.gone:
+		return ErrGone
+	}
+}
+
+// Gone is closed once nothing of the container is left.
+func (b *Box) Gone() <-chan struct{} { return b.gone }
+
+// Stats reads the kernel's counters.
+func (b *Box) Stats() (sandbox.Stats, error) { return b.sandbox.Stats() }
+
+// Exit waits for the container's own end and says how it came. Call it after the
+// executor's connection broke. Errors: ctx's.
+func (b *Box) Exit(ctx context.Context) (sandbox.Exit, error) {
+	return b.sandbox.Wait(ctx)
+}
+
+// Executor returns what runs in the container.
+func (b *Box) Executor() *Executor { return b.executor }
+
+// Request is the call that holds the container, or held it last.
+func (b *Box) Request() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.request
+}
+
+func (b *Box) setRequest(request string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.request = request
+}
