@@ -129,7 +129,7 @@ type house struct {
 	base    string
 }
 
-func open(t *testing.T, change func(*gateway.Config)) *house {
+func open(t testing.TB, change func(*gateway.Config)) *house {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	h := &house{
@@ -178,7 +178,7 @@ func open(t *testing.T, change func(*gateway.Config)) *house {
 	return h
 }
 
-func dispatcher(t *testing.T, register func(*connect.Server)) *connect.Server {
+func dispatcher(t testing.TB, register func(*connect.Server)) *connect.Server {
 	t.Helper()
 	server, err := serve.NewConnect(slog.New(slog.DiscardHandler))
 	if err != nil {
