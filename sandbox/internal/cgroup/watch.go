@@ -1,0 +1,117 @@
+package cgroup
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// MemoryWatch tells when memory in use passes 90 % of the limit: version 1 by an
+// eventfd on a threshold, version 2 by inotify on memory.events, whose "high" counter
+// moves when memory.high (which LimitMemory keeps at 90 %) is passed.
+type MemoryWatch struct {
+	group *Group
+	mu    sync.Mutex // guards threshold against Rearm and Next at one time
+	event *os.File   // eventfd, or inotify
+	usage *os.File   // version 1: memory.usage_in_bytes, open for as long as it is watched
+
+	threshold int64
+	high      int64 // version 2: the counter when last told
+}
+
+// WatchMemory starts to watch; the group's limit is limit bytes.
+func (g *Group) WatchMemory(limit int64) (*MemoryWatch, error) {
+	w := &MemoryWatch{group: g}
+	if g.v2 {
+		return w, w.openV2()
+	}
+	return w, w.openV1(limit)
+}
+
+func (w *MemoryWatch) openV1(limit int64) error {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	w.event = os.NewFile(uintptr(fd), "memory threshold")
+	w.usage, err = os.Open(filepath.Join(w.group.dirs["memory"], "memory.usage_in_bytes"))
+	if err == nil {
+		err = w.Rearm(limit)
+	}
+	if err != nil {
+		w.Close()
+	}
+	return err
+}
+
+func (w *MemoryWatch) openV2() error {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	w.event = os.NewFile(uintptr(fd), "memory events")
+	_, err = unix.InotifyAddWatch(fd, filepath.Join(w.group.dirs["unified"], "memory.events"), unix.IN_MODIFY)
+	if err != nil {
+		w.Close()
+	}
+	return err
+}
+
+// Rearm watches for 90 % of a new limit. Earlier thresholds stay registered in the
+// kernel (only closing the eventfd ends them), and Next sorts them out.
+func (w *MemoryWatch) Rearm(limit int64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.threshold = limit / 10 * 9
+	if w.group.v2 {
+		return nil // LimitMemory has moved memory.high
+	}
+	line := fmt.Sprintf("%d %d %d", descriptor(w.event), descriptor(w.usage), w.threshold)
+	return w.group.write("memory", "cgroup.event_control", line)
+}
+
+// descriptor is the number behind f, whose mode it leaves alone (Fd would make it
+// blocking, and Close would not wake a read then).
+func descriptor(f *os.File) (n uintptr) {
+	conn, err := f.SyscallConn()
+	if err == nil {
+		_ = conn.Control(func(fd uintptr) { n = fd })
+	}
+	return n
+}
+
+// Next blocks until the threshold was passed upwards. It returns false after Close.
+func (w *MemoryWatch) Next() bool {
+	buffer := make([]byte, 4096)
+	for {
+		if _, err := w.event.Read(buffer); err != nil {
+			return false
+		}
+		if w.passed() {
+			return true
+		}
+	}
+}
+
+func (w *MemoryWatch) passed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.group.v2 {
+		return w.group.number("memory", "memory.usage_in_bytes") >= w.threshold
+	}
+	high := w.group.field("unified", "memory.events", "high")
+	told := high > w.high
+	w.high = high
+	return told
+}
+
+// Close ends the watch and makes Next return.
+func (w *MemoryWatch) Close() {
+	_ = w.event.Close()
+	if w.usage != nil {
+		_ = w.usage.Close()
+	}
+}

@@ -1,0 +1,112 @@
+// Package plan owns the order in which walls go up: a list of plain system calls,
+// written once and applied by whoever becomes the container, be it the tiny init
+// program (Blob) or a Python process that was forked from a template (JSON).
+package plan
+
+import "fmt"
+
+// Plan is applied from first to last; the first failure that an Op does not allow
+// ends it, and nothing of the container's program has run then.
+type Plan []Op
+
+// Op is one system call.
+type Op struct {
+	// Wall names the protection that this call belongs to; a failure is told as it.
+	Wall string
+	// Call is the system call's number on this machine.
+	Call int
+	// Args are at most six.
+	Args []Arg
+	// MayFail goes on whatever the call answers.
+	MayFail bool
+	// Fork is not a call of its own: from here on the container's program goes its
+	// own way, and the first process stays behind to reap. Call and Args are unused.
+	Fork bool
+}
+
+// Arg is a number, the address of bytes, the address of a table of addresses, or the
+// answer of an earlier call. Make one with Int, Text, Bytes, Table or Answer.
+type Arg struct {
+	kind  kind
+	value int64
+	bytes []byte
+	table [][]byte
+}
+
+type kind int
+
+const (
+	kindInt kind = iota
+	kindBytes
+	kindTable
+	kindAnswer
+	kindProgram
+)
+
+// Int passes a number.
+func Int[T ~int | ~int64 | ~uint64 | ~uint32 | ~uintptr](v T) Arg {
+	return Arg{kind: kindInt, value: int64(v)}
+}
+
+// Text passes the address of a NUL-terminated string.
+func Text(s string) Arg { return Arg{kind: kindBytes, bytes: append([]byte(s), 0)} }
+
+// Bytes passes the address of b.
+func Bytes(b []byte) Arg { return Arg{kind: kindBytes, bytes: b} }
+
+// Table passes the address of an array of addresses of NUL-terminated strings, ended
+// by a null address, as execve wants argv and envp.
+func Table(texts []string) Arg {
+	a := Arg{kind: kindTable}
+	for _, s := range texts {
+		a.table = append(a.table, append([]byte(s), 0))
+	}
+	return a
+}
+
+// Program passes the address of a struct sock_fprog for a BPF filter of 8-byte
+// instructions.
+func Program(filter []byte) Arg { return Arg{kind: kindProgram, bytes: filter} }
+
+// Answer passes what the op with this index answered (a descriptor, say).
+func Answer(index int) Arg { return Arg{kind: kindAnswer, value: int64(index)} }
+
+// Call appends one system call and returns its index for Answer.
+func (p *Plan) Call(wall string, call int, args ...Arg) int {
+	*p = append(*p, Op{Wall: wall, Call: call, Args: args})
+	return len(*p) - 1
+}
+
+// Try appends one system call that may fail.
+func (p *Plan) Try(wall string, call int, args ...Arg) {
+	*p = append(*p, Op{Wall: wall, Call: call, Args: args, MayFail: true})
+}
+
+// Fork appends the point where the container's program leaves the first process.
+func (p *Plan) Fork() { *p = append(*p, Op{Wall: "init", Fork: true}) }
+
+// Validate refuses what no applier can do.
+func (p Plan) Validate() error {
+	for i, op := range p {
+		if len(op.Args) > 6 {
+			return fmt.Errorf("op %d (%s): %d arguments, at most 6", i, op.Wall, len(op.Args))
+		}
+		for _, a := range op.Args {
+			if a.kind == kindAnswer && (a.value < 0 || a.value >= int64(i)) {
+				return fmt.Errorf("op %d (%s): refers to op %d, which is not earlier", i, op.Wall, a.value)
+			}
+		}
+	}
+	return nil
+}
+
+// String shows the call and its textual arguments, for failures.
+func (o Op) String() string {
+	text := fmt.Sprintf("call %d", o.Call)
+	for _, a := range o.Args {
+		if a.kind == kindBytes && len(a.bytes) > 1 && len(a.bytes) < 512 && a.bytes[len(a.bytes)-1] == 0 {
+			text += fmt.Sprintf(" %q", a.bytes[:len(a.bytes)-1])
+		}
+	}
+	return text
+}

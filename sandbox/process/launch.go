@@ -1,0 +1,209 @@
+package process
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hearth-run/hearth/sandbox"
+	"github.com/hearth-run/hearth/sandbox/internal/plan"
+	"github.com/hearth-run/hearth/sandbox/internal/walls"
+)
+
+// launch is one attempt to start a container's program.
+type launch struct {
+	container *Container
+	site      walls.Site
+	files     []*os.File // what the first process gets, by descriptor
+	ours      []*os.File // those of files that this side closes after the clone
+}
+
+// run returns once the program was executed, or with the reason why not. The
+// container's watch goroutine exists from the clone on, whatever comes after.
+func (l *launch) run(ctx context.Context) error {
+	statusEnd, failuresEnd, err := l.assemble()
+	if err != nil {
+		return err
+	}
+	c := l.container
+	steps, err := l.writePlan()
+	if err != nil {
+		_ = statusEnd.Close()
+		_ = failuresEnd.Close()
+		return err
+	}
+	control := string([]byte{byte(len(l.files) - 1)})
+	process, err := c.driver.starter.start(c.driver.state.initFile(), []string{"init", control}, l.files, l.attributes())
+	l.closeChildSide()
+	if err != nil {
+		_ = statusEnd.Close()
+		_ = failuresEnd.Close()
+		return &sandbox.WallError{Wall: "namespaces", Cause: err}
+	}
+	c.process = process
+	go c.watch(process, statusEnd)
+	stop := context.AfterFunc(ctx, func() { _ = process.Signal(os.Kill) })
+	defer stop()
+	defer func() { _ = failuresEnd.Close() }()
+	told, err := io.ReadAll(failuresEnd)
+	if err != nil {
+		return err
+	}
+	return l.judge(ctx, steps, told)
+}
+
+// judge reads what the first process told: the walls' byte, then nothing, is success.
+func (l *launch) judge(ctx context.Context, steps plan.Plan, told []byte) error {
+	stand := len(told) > 0 && len(told) != 16 && told[0] == walls.WallsStand
+	if stand {
+		told = told[1:]
+	}
+	switch {
+	case len(told) == 16:
+		index, errno := binary.LittleEndian.Uint64(told), binary.LittleEndian.Uint64(told[8:])
+		return walls.Explain(steps, l.container.spec, int(index), unix.Errno(errno))
+	case stand && len(told) == 0:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	default:
+		return &sandbox.WallError{Wall: "init", Cause: unix.ESRCH} // it died: killed from outside, or out of memory
+	}
+}
+
+// assemble lists the descriptors of the first process:
+//
+//	0 1 2, Files, status pipe, failures pipe, network namespace, cgroup.procs…, plan
+//
+// and returns this side's ends of the pipes.
+func (l *launch) assemble() (statusEnd, failuresEnd *os.File, err error) {
+	c := l.container
+	for _, f := range []*os.File{c.spec.Stdin, c.spec.Stdout, c.spec.Stderr} {
+		if f == nil {
+			f = c.driver.null
+		}
+		l.files = append(l.files, f)
+	}
+	l.files = append(l.files, c.spec.Files...)
+	l.site.FirstControl = len(l.files)
+	statusEnd, err = l.pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	failuresEnd, err = l.pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	l.site.Failures = l.site.FirstControl + 1
+	l.site.Network = -1
+	if l.sharesNetwork() {
+		l.site.Network = len(l.files)
+		l.files = append(l.files, c.driver.network)
+	}
+	if c.group == nil {
+		return statusEnd, failuresEnd, nil
+	}
+	joins, err := c.group.JoinFiles()
+	for _, f := range joins {
+		l.site.Cgroups = append(l.site.Cgroups, len(l.files))
+		l.give(f)
+	}
+	return statusEnd, failuresEnd, err
+}
+
+// sharesNetwork says that the container joins the driver's empty namespace. Without
+// Landlock's scopes containers in one namespace could meet on abstract sockets, so
+// that each gets its own then.
+func (l *launch) sharesNetwork() bool {
+	m := l.container.driver.machine
+	return l.container.spec.Network == sandbox.NetworkNone && m.privileged && m.scopes
+}
+
+// give hands a descriptor to the first process and closes this side's after the clone.
+func (l *launch) give(f *os.File) {
+	l.files = append(l.files, f)
+	l.ours = append(l.ours, f)
+}
+
+func (l *launch) pipe() (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err == nil {
+		l.give(w)
+	}
+	return r, err
+}
+
+func (l *launch) closeChildSide() {
+	for _, f := range l.ours {
+		_ = f.Close()
+	}
+	l.ours = nil
+}
+
+// writePlan puts the plan into a file in memory, the last descriptor.
+func (l *launch) writePlan() (plan.Plan, error) {
+	d, spec := l.container.driver, l.container.spec
+	l.site.MountPoint = d.mountPoint()
+	l.site.User = spec.User
+	l.site.Mapped = !d.machine.privileged
+	l.site.Scopes = d.machine.scopes
+	l.site.LastCap = d.machine.lastCap
+	l.site.MaxNoFile = d.machine.maxNoFile
+	if !d.machine.cgroups.Has().Pids {
+		l.site.MaxProcesses = uint64(spec.Limits.Pids)
+	}
+	steps, err := walls.Build(spec, l.site)
+	if err != nil {
+		return nil, err
+	}
+	blob, err := steps.Blob(l.site.Failures, l.site.FirstControl)
+	if err != nil {
+		return nil, err
+	}
+	f, err := memoryFile("plan", blob)
+	if err != nil {
+		return nil, err
+	}
+	l.give(f)
+	return steps, nil
+}
+
+func (l *launch) attributes() *syscall.SysProcAttr {
+	m, spec := l.container.driver.machine, l.container.spec
+	sys := &syscall.SysProcAttr{
+		Setsid:     true,
+		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	}
+	if spec.Network == sandbox.NetworkNone && !l.sharesNetwork() {
+		sys.Cloneflags |= unix.CLONE_NEWNET
+	}
+	if m.privileged {
+		return sys
+	}
+	sys.Cloneflags |= unix.CLONE_NEWUSER
+	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(spec.User.UID), HostID: os.Geteuid(), Size: 1}}
+	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(spec.User.GID), HostID: os.Getegid(), Size: 1}}
+	// Executing the init program as a user other than 0 would drop the capabilities
+	// that the new namespace gave; the plan drops them when the walls stand.
+	for c := 0; c <= m.lastCap; c++ {
+		sys.AmbientCaps = append(sys.AmbientCaps, uintptr(c))
+	}
+	return sys
+}
+
+// readExit reads the wait status that the first process tells before it exits.
+func readExit(status *os.File) sandbox.Exit {
+	var word [4]byte
+	if _, err := io.ReadFull(status, word[:]); err != nil {
+		return sandbox.Exit{Code: -1, Signal: unix.SIGKILL} // the first process was killed
+	}
+	w := syscall.WaitStatus(binary.LittleEndian.Uint32(word[:]))
+	if w.Signaled() {
+		return sandbox.Exit{Code: -1, Signal: w.Signal()}
+	}
+	return sandbox.Exit{Code: w.ExitStatus()}
+}
