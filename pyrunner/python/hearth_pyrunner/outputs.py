@@ -48,7 +48,7 @@ def _pair(key: Any, value: Any) -> List[bytes]:
     if not raw[0]:
         raise Bad(message.OUTPUTS_INVALID, "context.outputs has an empty key")
     if len(raw[0]) > MAX_KEY:
-        raise Bad(message.OUTPUTS_TOO_LARGE, f"a key of context.outputs has {len(raw[0])} bytes, at most {MAX_KEY}")
+        raise Bad(message.OUTPUTS_INVALID, f"a key of context.outputs has {len(raw[0])} bytes, at most {MAX_KEY}")
     if len(raw[1]) > MAX_VALUE:
         raise Bad(message.OUTPUTS_TOO_LARGE, f"context.outputs[{key!r}] has {len(raw[1])} bytes, at most {MAX_VALUE}")
     return raw

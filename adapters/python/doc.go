@@ -1,0 +1,26 @@
+// Package python is the Python driver of runtimeserver: it loads a handler once
+// and keeps it warm.
+//
+// A generation is one load of the handler's module, in a template process that
+// never runs a call. What answers calls is a child forked from it; a call that is
+// ended by its deadline, or that ends its process, costs the child and not the
+// imports:
+//
+//	Load ──▶ generation: template ──fork──▶ child ──answers──▶ child ─▶ …
+//	              ▲          │                │
+//	              │          │ fork           │ deadline, exit, broken socket
+//	              │          ▼                ▼
+//	import left   │       next child ◀── killed with all that descends from it
+//	threads: a    │
+//	fresh load ───┴────────── the template itself answers, and is killed
+//
+// A successor is made in the background: who called is answered once the killed
+// processes are gone, and the next call waits for what is left of the fork.
+//
+// What survives from one call to the next is the module: its variables, threads,
+// open files and connections, and the files in the working folder and TMPDIR. What does
+// not: processes that the call started, however they hide; working folder, umask,
+// environment, signal handlers, timers, locale, sys.stdout and the descriptors 0
+// to 2 are put back. After a kill the module is as it was right after its import,
+// with fresh random seeds. Hash seeds are shared by all children of a generation.
+package python

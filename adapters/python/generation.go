@@ -1,0 +1,210 @@
+package python
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hearth-run/hearth/adapters/internal/process"
+	"github.com/hearth-run/hearth/pyrunner/message"
+	"github.com/hearth-run/hearth/pyrunner/template"
+)
+
+const (
+	// maxMessage bounds what an instance may say at once: an answer of 1 MiB, its
+	// outputs and their lengths.
+	maxMessage = 2 << 20
+	// forkBound is how long a fork or the burial of a child may take.
+	forkBound = 10 * time.Second
+	// exitBound is how long a process that hung up may take to exit by itself
+	// before it is taken for one that lives on without its socket.
+	exitBound = 200 * time.Millisecond
+)
+
+// generation is one load of the module.
+type generation struct {
+	group  *process.Group // the template and all that descends from it
+	calls  *process.Group // the child and all that descends from it
+	leader *process.Leader
+	tmpl   *template.Template
+	loaded template.Loaded
+}
+
+// launch starts a template process and loads the module in it. Whatever fails,
+// nothing of it is left.
+// Errors: *template.RefusedError, *exitError, ctx's cause.
+func (i *Instance) launch(ctx context.Context) (*generation, error) {
+	group, err := i.function.Processes.Sub(fmt.Sprintf("load-%d", i.loads))
+	if err != nil {
+		return nil, err
+	}
+	i.loads++
+	g := &generation{group: group}
+	if err := i.begin(ctx, g); err != nil {
+		return nil, errors.Join(g.explain(ctx, err), g.close())
+	}
+	return g, nil
+}
+
+func (i *Instance) begin(ctx context.Context, g *generation) error {
+	var err error
+	if g.calls, err = g.group.Sub("calls"); err != nil {
+		return err
+	}
+	ours, theirs, err := template.Pair(maxMessage)
+	if err != nil {
+		return err
+	}
+	g.tmpl = template.New(ours)
+	cmd := i.lang.pkg.Command(i.lang.interpreter.Path, "template")
+	cmd.Env = append(cmd.Env, i.function.Env...)
+	cmd.Dir = i.function.Dir
+	cmd.Stdout, cmd.Stderr = i.stdout.write, i.stderr.write
+	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if g.leader, err = start(g.group, cmd); err != nil {
+		return err
+	}
+	g.loaded, err = g.tmpl.Load(ctx, "function", i.function.RunUID, i.function.Dir, i.module, i.name)
+	return err
+}
+
+// start starts cmd and lets go of what was opened for it.
+func start(group *process.Group, cmd *exec.Cmd) (*process.Leader, error) {
+	leader, err := group.Start(cmd)
+	for _, f := range cmd.ExtraFiles {
+		err = errors.Join(err, f.Close())
+	}
+	return leader, err
+}
+
+// explain says how the process ended, where the failure is that it did.
+func (g *generation) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if g.leader == nil || !hungUp(err) {
+		return err
+	}
+	select {
+	case <-g.leader.Done():
+		return &exitError{status: g.leader.State().Sys().(syscall.WaitStatus), own: true}
+	case <-time.After(exitBound):
+		return &exitError{}
+	}
+}
+
+// close ends every process of the generation.
+func (g *generation) close() error {
+	err := g.group.Close()
+	if g.tmpl != nil {
+		err = errors.Join(err, g.tmpl.Close())
+	}
+	return err
+}
+
+// child is a process that answers calls.
+type child struct {
+	pid  int
+	conn *template.Conn
+}
+
+// beget makes the child of a generation that answers calls next.
+func (g *generation) beget(ctx context.Context) (*child, error) {
+	ctx, cancel := context.WithTimeout(ctx, forkBound)
+	defer cancel()
+	ours, theirs, err := template.Pair(maxMessage)
+	if err != nil {
+		return nil, err
+	}
+	c := &child{conn: ours}
+	if g.loaded.CanFork() {
+		if c.pid, err = g.tmpl.Fork(ctx, theirs); err == nil {
+			err = g.calls.Adopt(c.pid)
+		}
+	} else {
+		c.pid, err = g.leader.Pid(), g.tmpl.Serve(theirs)
+	}
+	if err == nil {
+		err = c.ready(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, ours.Close())
+	}
+	return c, nil
+}
+
+// ready waits until the child can answer.
+func (c *child) ready(ctx context.Context) error {
+	stop := c.conn.Bound(ctx)
+	m, err := c.conn.Receive()
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	if err == nil && m.Kind != message.Ready {
+		err = fmt.Errorf("%w: kind %d", template.ErrOrder, m.Kind)
+	}
+	return err
+}
+
+// bury ends a child with all that descends from it and says how it had ended.
+// own is whether it ended by itself, within the time that hungUp processes get.
+func (g *generation) bury(c *child, wait bool) (*exitError, error) {
+	how := &exitError{own: wait && g.ended(c)}
+	err := errors.Join(g.end(c, how), c.conn.Close())
+	return how, err
+}
+
+func (g *generation) end(c *child, how *exitError) error {
+	if !g.loaded.CanFork() {
+		err := g.group.Kill()
+		if s := g.leader.State(); s != nil {
+			how.status = s.Sys().(syscall.WaitStatus)
+		}
+		return err
+	}
+	if err := g.calls.Kill(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), forkBound)
+	defer cancel()
+	var err error
+	how.status, err = g.tmpl.Reap(ctx, c.pid)
+	return err
+}
+
+// ended waits for a child to end by itself, for a time.
+func (g *generation) ended(c *child) bool {
+	if !g.loaded.CanFork() {
+		select {
+		case <-g.leader.Done():
+			return true
+		case <-time.After(exitBound):
+			return false
+		}
+	}
+	// Nobody has reaped it, so its pid is not another's.
+	fd, err := unix.PidfdOpen(c.pid, 0)
+	if err != nil {
+		return errors.Is(err, unix.ESRCH)
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(exitBound.Milliseconds()))
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n > 0
+		}
+	}
+}
+
+// hungUp says that a failure is the end of a socket's other side.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed)
+}
