@@ -1,6 +1,7 @@
 """The entry: what the process that Go has started becomes.
 
     main(package, "template")          a template process, control socket on descriptor 3
+    main(package, "executor", ...)     an executor: control socket, listener, output limit
 """
 
 from __future__ import annotations
@@ -9,23 +10,32 @@ import faulthandler
 import sys
 from typing import Callable, Dict, List
 
-from . import function, template
-
 CONTROL = 3
 
-# What a template can load.
-MODES = {"function": function.load}
+Run = Callable[[List[str]], None]
 
 
-def _template(_: List[str]) -> None:
-    template.Template(CONTROL, MODES).run()
+def _template() -> Run:
+    from . import function, template
+
+    # What a template can load.
+    modes = {"function": function.load}
+    return lambda _: template.Template(CONTROL, modes).run()
 
 
-ENTRIES: Dict[str, Callable[[List[str]], None]] = {"template": _template}
+def _executor() -> Run:
+    from . import executor
+
+    return executor.main
+
+
+# What is imported is what the entry needs: a start is short.
+ENTRIES: Dict[str, Callable[[], Run]] = {"template": _template, "executor": _executor}
 
 
 def main(package: str, entry: str, *arguments: str) -> None:
     """Become what entry says; package is the folder that this package lies in."""
+    run = ENTRIES[entry]()
     sys.path.remove(package)  # everything of ours is imported by now
     faulthandler.enable(file=2)
-    ENTRIES[entry](list(arguments))
+    run(list(arguments))
