@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"connectrpc.com/connect/v2"
+
+	"github.com/hearth-run/hearth/internal/kit/edge"
+)
+
+// explain is an error as its reader needs it: the text that a service wrote,
+// its reason in brackets, and what the function left behind.
+func explain(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" && op.Addr != nil {
+		return fmt.Sprintf("cannot reach %s (%v); start Hearth with `hearth up`, or name another address with --control-plane or --gateway", op.Addr, op.Err)
+	}
+	var peer *connect.Error
+	if !errors.As(err, &peer) {
+		return err.Error()
+	}
+	text := strings.ReplaceAll(err.Error(), peer.Error(), peer.Message())
+	if reason := edge.Reason(err); reason != "" {
+		text += " [" + reason + "]"
+	}
+	if debug := edge.DebugText(err); debug != "" {
+		text += "\n" + strings.TrimRight(debug, "\n")
+	}
+	return text
+}
+
+// late marks what a service says about a deadline, for the exit code.
+func late(err error) error {
+	if connect.CodeOf(err) == connect.CodeDeadlineExceeded {
+		return errors.Join(err, errTimeout)
+	}
+	return err
+}

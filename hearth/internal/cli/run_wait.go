@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
+	"github.com/hearth-run/hearth/hearth/internal/output"
+)
+
+type runWaitCmd struct {
+	Name    string        `arg:"" help:"Name of the Run."`
+	For     string        `help:"What to wait for: ready (a function can be called) or end." enum:"ready,end" default:"ready"`
+	Timeout time.Duration `help:"How long to wait; then the exit code is 124." default:"2m"`
+	namespaceFlag
+	outputFlag
+	controlFlags
+}
+
+func (c *runWaitCmd) Run(ctx context.Context, shell *Shell) error {
+	clients, err := c.dial()
+	if err != nil {
+		return err
+	}
+	defer clients.close()
+	res, err := clients.runs.GetRun(ctx, &hearthv1.GetRunRequest{Namespace: c.Namespace, Name: c.Name})
+	if err != nil {
+		return fmt.Errorf("wait for Run %s: %w", c.Name, err)
+	}
+	run, to := res.GetRun(), toReady
+	if c.For == "end" || run.GetSpec().GetTask() != nil {
+		to = toEnd
+	}
+	run, err = await(ctx, clients.runs, run, c.Timeout, to, progress(shell.Err))
+	if err != nil {
+		return err
+	}
+	return output.One(shell.Out, c.Output, runView(), run)
+}
