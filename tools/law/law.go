@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"gen":                   {},
 	"pyrunner":              {},
 	"sandbox":               {},
+	"examples":              {},
 	"internal/kit":          {"gen"},
 	"adapters":              {"gen", "internal/kit", "pyrunner", "sandbox"},
 	"bench":                 {"gen", "internal/kit", "pyrunner", "sandbox"},
@@ -39,7 +40,7 @@ var allowed = map[string][]string{
 	"services/worker":       {"gen", "internal/kit", "pyrunner", "sandbox"},
 	"hearth": {
 		"gen", "internal/kit", "pyrunner", "sandbox", "adapters", "services/controlplane",
-		"services/runtimed", "services/gateway", "services/router", "services/worker",
+		"services/runtimed", "services/gateway", "services/router", "services/worker", "examples",
 	},
 }
 
