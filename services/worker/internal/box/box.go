@@ -20,6 +20,8 @@ type Report struct {
 	Effect container.Effect
 	// Request is the call that holds or held it.
 	Request string
+	// Session and Checkpoint are as in Config and Running.
+	Session, Checkpoint string
 }
 
 // Config says what a box is and whom it tells.
@@ -27,8 +29,9 @@ type Config struct {
 	ID string
 	// Session is the one that it serves; empty: one call.
 	Session string
-	// Checkpoint is what it was started from; "" is cold.
-	Checkpoint string
+	// Start makes the container run and connects its executor. When it fails it has
+	// left nothing behind.
+	Start func(context.Context) (Running, error)
 	// IdleTimeout ends it when its session does not call.
 	IdleTimeout time.Duration
 	// Grow is asked for a new memory limit when it is nearly out of memory; false:
@@ -40,17 +43,25 @@ type Config struct {
 	Released func()
 }
 
+// Running is a container whose executor answers.
+type Running struct {
+	Walls    sandbox.Container
+	Executor *Executor
+	// Checkpoint is what it was started from in fact; "" is cold.
+	Checkpoint string
+}
+
 // Box is one container. Its owner is the goroutine of Own.
 type Box struct {
 	Config
-	log      *slog.Logger
-	sandbox  sandbox.Container
-	executor *Executor
-	events   chan happening
-	gone     chan struct{}
+	Running // written by Own before started is closed
+	log     *slog.Logger
+	events  chan happening
+	started chan struct{} // closed once Start has returned, with failure
+	failure error
+	gone    chan struct{}
 
-	mu      sync.Mutex // guards exit and request
-	exit    *sandbox.Exit
+	mu      sync.Mutex // guards request
 	request string
 }
 
@@ -59,26 +70,41 @@ type happening struct {
 	reply chan error
 }
 
-// New returns a box for a container that runs, with its executor connected.
-func New(cfg Config, walls sandbox.Container, executor *Executor, log *slog.Logger) *Box {
+// New returns a box that nothing runs in yet: Own comes next, in its goroutine.
+func New(cfg Config, request string, log *slog.Logger) *Box {
 	return &Box{
-		Config: cfg, log: log.With("container_id", cfg.ID, "session_id", cfg.Session),
-		sandbox: walls, executor: executor,
-		events: make(chan happening), gone: make(chan struct{}),
+		Config: cfg, log: log.With("container_id", cfg.ID, "session_id", cfg.Session), request: request,
+		events: make(chan happening), started: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
 
-// Own runs the container's life: it returns once the container is destroyed. stop
-// asks for the end. request is the call that the container was started for.
-func (b *Box) Own(stop <-chan struct{}, request string) {
+// Own runs the container's life from its start on, which ctx bounds: it returns
+// once the container is destroyed. stop asks for the end.
+func (b *Box) Own(ctx context.Context, stop <-chan struct{}) {
 	defer close(b.gone)
-	died := make(chan struct{})
-	go b.watch(died)
-	go b.executor.listen(b.log)
-	b.setRequest(request)
 	o := owner{box: b, state: container.New(b.Session), idle: time.NewTimer(b.IdleTimeout)}
 	o.idle.Stop()
-	o.step(container.Event{Kind: container.Started})
+	b.Running, b.failure = b.Start(ctx)
+	if b.failure != nil {
+		_ = o.step(container.Event{Kind: container.StartFailed})
+		close(b.started)
+		return
+	}
+	died := make(chan struct{})
+	go b.watch(died)
+	go b.Executor.listen(b.log)
+	_ = o.step(container.Event{Kind: container.Started})
+	close(b.started)
+	o.live(died, stop)
+	<-b.Executor.heard
+	if !o.stuck {
+		<-died
+	}
+}
+
+// live carries out what happens until the container is removed.
+func (o *owner) live(died, stop <-chan struct{}) {
+	b := o.box
 	for o.state.Phase != container.Removed {
 		select {
 		case h := <-b.events:
@@ -87,28 +113,31 @@ func (b *Box) Own(stop <-chan struct{}, request string) {
 			_ = o.step(container.Event{Kind: container.IdleExpired})
 		case <-died:
 			_ = o.step(container.Event{Kind: container.Died})
-		case <-b.sandbox.Pressure():
+		case <-b.Walls.Pressure():
 			b.grow()
 		case <-stop:
 			_ = o.step(container.Event{Kind: container.Stopped})
 		}
 	}
-	<-b.executor.heard
-	if !o.stuck {
-		<-died
+}
+
+// Ready waits for the start and says how it went. When ctx is done first the
+// start goes on; Finish ends what comes of it.
+func (b *Box) Ready(ctx context.Context) error {
+	select {
+	case <-b.started:
+		return b.failure
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
-// watch waits for the container's end and keeps how it came.
+// watch waits for the container's own end.
 func (b *Box) watch(died chan<- struct{}) {
 	defer close(died)
-	exit, err := b.sandbox.Wait(context.Background())
-	if err != nil {
+	if _, err := b.Walls.Wait(context.Background()); err != nil {
 		b.log.Warn("wait for container", "err", err)
 	}
-	b.mu.Lock()
-	b.exit = &exit
-	b.mu.Unlock()
 }
 
 func (b *Box) grow() {
@@ -116,7 +145,7 @@ func (b *Box) grow() {
 	if !ok {
 		return
 	}
-	if err := b.sandbox.Grow(limit); err != nil {
+	if err := b.Walls.Grow(limit); err != nil {
 		b.log.Warn("grow memory", "limit", limit, "err", err)
 		return
 	}
@@ -156,7 +185,7 @@ func (o *owner) carry(effect container.Effect) {
 	case container.Destroy:
 		o.destroy()
 	default:
-		o.box.Report(Report{Effect: effect, Request: o.box.Request()})
+		o.box.Report(Report{Effect: effect, Request: o.box.Request(), Session: o.box.Session, Checkpoint: o.box.Checkpoint})
 	}
 }
 
@@ -164,14 +193,23 @@ func (o *owner) carry(effect container.Effect) {
 // destroyed keeps its reservation, since its memory is not free.
 func (o *owner) destroy() {
 	o.idle.Stop()
-	o.box.executor.Close()
-	if err := o.box.sandbox.Destroy(); err != nil {
+	if o.box.failure == nil {
+		o.box.Executor.Close()
+	}
+	if err := o.remove(); err != nil {
 		o.box.log.Error("destroy container", "err", err)
 		o.stuck = true
 		_ = o.step(container.Event{Kind: container.DestroyFailed})
 		return
 	}
 	o.box.Released()
+}
+
+func (o *owner) remove() error {
+	if o.box.failure != nil {
+		return nil // the start has left nothing behind
+	}
+	return o.box.Walls.Destroy()
 }
 
 // Acquire takes an idle container for a further call of its session.
@@ -217,17 +255,24 @@ func (b *Box) tell(ctx context.Context, event container.Event) error {
 // Gone is closed once nothing of the container is left.
 func (b *Box) Gone() <-chan struct{} { return b.gone }
 
-// Stats reads the kernel's counters.
-func (b *Box) Stats() (sandbox.Stats, error) { return b.sandbox.Stats() }
+// Stats reads the kernel's counters. Errors: ErrGone while it starts.
+func (b *Box) Stats() (sandbox.Stats, error) {
+	select {
+	case <-b.started:
+	default:
+		return sandbox.Stats{}, ErrGone
+	}
+	if b.failure != nil {
+		return sandbox.Stats{}, ErrGone
+	}
+	return b.Walls.Stats()
+}
 
 // Exit waits for the container's own end and says how it came. Call it after the
 // executor's connection broke. Errors: ctx's.
 func (b *Box) Exit(ctx context.Context) (sandbox.Exit, error) {
-	return b.sandbox.Wait(ctx)
+	return b.Walls.Wait(ctx)
 }
-
-// Executor returns what runs in the container.
-func (b *Box) Executor() *Executor { return b.executor }
 
 // Request is the call that holds the container, or held it last.
 func (b *Box) Request() string {

@@ -1,0 +1,180 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/hearth-run/hearth/gen/serverless"
+	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
+	"github.com/hearth-run/hearth/internal/kit/edge"
+	"github.com/hearth-run/hearth/pyrunner/frame"
+	"github.com/hearth-run/hearth/services/worker/internal/box"
+)
+
+// pieceBytes is how much of an answer travels in one message.
+const pieceBytes = 256 << 10
+
+// call is one execution on its way through the worker.
+type call struct {
+	header *serverless.WorkerExecutionRequest
+	body   *body
+	stream serverlessconnect.ExecutionServiceRequestExecutionServerStream
+	// begun says that part of the answer was sent: nothing is tried again.
+	begun bool
+}
+
+// attempt is one try of a call in one container. It takes what the executor says
+// and hands it to the one goroutine that sends.
+type attempt struct {
+	call     *call
+	worker   *Worker
+	box      *box.Box
+	ctx      context.Context
+	items    chan item
+	executed chan struct{}
+	once     sync.Once
+}
+
+// item is one thing to send, or the end.
+type item struct {
+	logs    string
+	payload []byte
+	end     bool
+	err     error
+}
+
+// run hands the body to the box's executor and sends what comes back.
+func (w *Worker) run(ctx context.Context, c *call, b *box.Box) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := &attempt{call: c, worker: w, box: b, ctx: ctx, items: make(chan item), executed: make(chan struct{})}
+	conn, err := b.Executor.Dial(ctx, a)
+	if err != nil {
+		return w.postMortem(b, err)
+	}
+	defer b.Executor.Detach()
+	// A connection that is closed ends both of its goroutines.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer func() { _ = conn.Close() }()
+	defer stop()
+	go a.sendBody(conn)
+	go a.readAnswer(conn)
+	return a.relay()
+}
+
+// sendBody passes the client's chunks on as they come.
+func (a *attempt) sendBody(conn *net.UnixConn) {
+	w := frame.NewChunkWriter(conn)
+	err := a.call.body.copyTo(w)
+	if err == nil {
+		err = w.Close()
+	}
+	var gone *clientError
+	if errors.As(err, &gone) {
+		a.put(item{err: gone.err})
+	}
+	// A write that fails says nothing that the answer's end does not say better.
+}
+
+// readAnswer passes the answer on as it comes, after everything that was printed.
+func (a *attempt) readAnswer(conn *net.UnixConn) {
+	r := frame.NewChunkReader(conn)
+	for {
+		piece := make([]byte, pieceBytes)
+		n, err := r.Read(piece)
+		if n > 0 {
+			select {
+			case <-a.executed:
+			case <-a.ctx.Done():
+				return
+			}
+			a.put(item{payload: piece[:n]})
+		}
+		if errors.Is(err, io.EOF) {
+			a.put(item{end: true})
+			return
+		}
+		if err != nil {
+			a.put(item{err: a.worker.postMortem(a.box, err)})
+			return
+		}
+	}
+}
+
+// relay is the only sender of the call's stream.
+func (a *attempt) relay() error {
+	for {
+		select {
+		case i := <-a.items:
+			switch {
+			case i.err != nil:
+				return i.err
+			case i.end:
+				return nil
+			}
+			if err := a.send(i); err != nil {
+				return err
+			}
+		case <-a.ctx.Done():
+			return context.Cause(a.ctx)
+		}
+	}
+}
+
+func (a *attempt) send(i item) error {
+	h := a.call.header
+	res := &serverless.WorkerExecutionResponse{
+		RequestId: h.GetRequestId(), SessionId: h.GetSessionId(), WorkerId: a.worker.cfg.ID,
+		ContainerId: a.box.ID, CheckpointId: a.box.Checkpoint, Success: true, Budgets: a.worker.budgets(a.box, h),
+	}
+	if i.payload != nil {
+		a.call.begun = true
+		res.Data = &serverless.WorkerExecutionResponse_Payload{Payload: i.payload}
+	} else {
+		res.Data = &serverless.WorkerExecutionResponse_Logs{Logs: i.logs}
+	}
+	return a.call.stream.Send(res)
+}
+
+func (a *attempt) put(i item) {
+	select {
+	case a.items <- i:
+	case <-a.ctx.Done():
+	}
+}
+
+// Log implements box.Sink.
+func (a *attempt) Log(text string) { a.put(item{logs: text}) }
+
+// Executed implements box.Sink.
+func (a *attempt) Executed() { a.once.Do(func() { close(a.executed) }) }
+
+// Packages implements box.Sink: an old client names its packages in the payload.
+func (a *attempt) Packages(requirements []string) ([]string, error) {
+	return a.worker.fetch(a.ctx, a.box, requirements)
+}
+
+// postMortem says why an executor's connection broke, from how its container
+// ended.
+func (w *Worker) postMortem(b *box.Box, broke error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Drain)
+	defer cancel()
+	exit, err := b.Exit(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errExecutorDied, broke)
+	case exit.OOMKills > 0:
+		held := w.held(b.ID)
+		return edge.Publicf(errOutOfMemory, "the container ran out of memory at %d bytes: raise the memory budget's alloc or max", held.Memory)
+	case exit.Killed:
+		return fmt.Errorf("%w: %w", errExecutorDied, broke)
+	case exit.Signal != 0:
+		return edge.Publicf(errExecutorDied, "the executor was ended by signal %d (%v) during the call", int(exit.Signal), exit.Signal)
+	default:
+		return edge.Publicf(errExecutorDied, "the executor exited with code %d during the call", exit.Code)
+	}
+}

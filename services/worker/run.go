@@ -1,0 +1,130 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hearth-run/hearth/gen/serverless"
+	"github.com/hearth-run/hearth/pyrunner"
+	"github.com/hearth-run/hearth/services/worker/internal/packages"
+	"github.com/hearth-run/hearth/services/worker/internal/pyenv"
+)
+
+// Run prepares the Python environment, tells the routers and serves until ctx is
+// done; then it refuses calls, lets those that run go on for Config.Drain, ends
+// every container and says goodbye. A worker whose environment cannot be made
+// stays, reports ERROR and says why.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.equip(ctx); err != nil {
+		if ctx.Err() != nil {
+			return w.driver.Close()
+		}
+		w.log.Error("the worker cannot start containers", "err", err)
+		w.mu.Lock()
+		w.broken = err
+		w.mu.Unlock()
+	}
+	close(w.ready)
+	telling, hush := context.WithCancel(context.WithoutCancel(ctx))
+	defer hush()
+	var tellers sync.WaitGroup
+	for _, reporter := range w.reporters {
+		tellers.Go(func() { reporter.Run(telling) })
+	}
+	<-ctx.Done()
+	w.drain()
+	close(w.stop)
+	w.owners.Wait()
+	hush()
+	tellers.Wait()
+	for _, reporter := range w.reporters {
+		reporter.Leave(context.WithoutCancel(ctx))
+	}
+	return w.driver.Close()
+}
+
+// equip makes what every container needs.
+func (w *Worker) equip(ctx context.Context) error {
+	run, sets, err := folders(w.cfg.DataDir)
+	if err != nil {
+		return fmt.Errorf("make the worker's folders: %w", err)
+	}
+	runner, err := pyrunner.Install(filepath.Join(w.cfg.DataDir, "pyrunner"))
+	if err != nil {
+		return err
+	}
+	env, err := pyenv.Prepare(ctx, pyenv.Config{
+		Folder: filepath.Join(w.cfg.DataDir, "python"), Python: w.cfg.Python, InstallArgs: w.cfg.InstallArgs,
+	}, w.log)
+	if err != nil {
+		return err
+	}
+	uv, _ := exec.LookPath("uv") // absent: pip
+	installer := packages.Installer{Python: env.Python, UV: uv, CacheDir: filepath.Join(w.cfg.DataDir, "wheels"), Args: w.cfg.InstallArgs}
+	w.cache, err = packages.Open(packages.Config{Root: sets, Install: installer.Install}, w.log)
+	if err != nil {
+		return fmt.Errorf("open package cache: %w", err)
+	}
+	// The cache makes its folder listable; containers must not list it.
+	if err := os.Chmod(sets, 0o711); err != nil {
+		return err
+	}
+	w.starter = &starter{cfg: w.cfg, driver: w.driver, env: env, runner: runner, run: run, packages: sets}
+	return nil
+}
+
+// drain refuses new calls and waits for those that run, no longer than
+// Config.Drain.
+func (w *Worker) drain() {
+	w.mu.Lock()
+	w.stopping = true
+	running := len(w.flights)
+	if running > 0 {
+		w.drained = make(chan struct{})
+	}
+	drained := w.drained
+	w.mu.Unlock()
+	if running == 0 {
+		return
+	}
+	timer := time.NewTimer(w.cfg.Drain)
+	defer timer.Stop()
+	select {
+	case <-drained:
+	case <-timer.C:
+		w.log.Warn("drain cut short", "after", w.cfg.Drain)
+	}
+}
+
+// Worker implements reports.Source.
+func (w *Worker) Worker() *serverless.WorkerStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	status := serverless.Status_STATUS_READY
+	switch {
+	case w.stopping:
+		status = serverless.Status_STATUS_REMOVED
+	case w.broken != nil:
+		status = serverless.Status_STATUS_ERROR
+	}
+	return &serverless.WorkerStatus{
+		WorkerId: w.cfg.ID, WorkerUri: w.cfg.Address, Status: status, MemTotal: w.cfg.Memory,
+		MaxExecutors: int32(w.cfg.MaxContainers), Flavor: w.cfg.Flavor, GpuMemTotal: w.cfg.GPUMemory,
+	}
+}
+
+// Containers implements reports.Source.
+func (w *Worker) Containers() []*serverless.ExecutorStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]*serverless.ExecutorStatus, 0, len(w.boxes))
+	for _, e := range w.boxes {
+		out = append(out, e.status)
+	}
+	return out
+}

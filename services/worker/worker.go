@@ -1,0 +1,260 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"connectrpc.com/connect/v2"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/hearth-run/hearth/gen/serverless"
+	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
+	"github.com/hearth-run/hearth/internal/kit/edge"
+	"github.com/hearth-run/hearth/sandbox"
+	"github.com/hearth-run/hearth/services/worker/internal/box"
+	"github.com/hearth-run/hearth/services/worker/internal/container"
+	"github.com/hearth-run/hearth/services/worker/internal/ledger"
+	"github.com/hearth-run/hearth/services/worker/internal/packages"
+	"github.com/hearth-run/hearth/services/worker/internal/reports"
+)
+
+// Worker runs executions in containers.
+type Worker struct {
+	cfg       Config
+	log       *slog.Logger
+	driver    sandbox.Driver
+	reporters []*reports.Reporter
+	load      *load
+	stop      chan struct{} // closed when containers shall end
+	ready     chan struct{} // closed once starter and cache are there
+
+	starter *starter
+	cache   *packages.Cache
+
+	owners sync.WaitGroup // the goroutines of boxes
+
+	mu       sync.Mutex // guards what follows
+	ledger   *ledger.Ledger
+	boxes    map[string]*entry
+	flights  map[string]bool
+	stopping bool
+	// drained is made while the worker waits for its calls, closed by the last.
+	drained chan struct{}
+	broken  error // why the worker cannot start containers
+}
+
+// entry is a box and what ends with it.
+type entry struct {
+	box      *box.Box
+	status   *serverless.ExecutorStatus
+	releases []func()
+}
+
+// New checks the settings and starts nothing.
+func New(cfg Config, deps Deps) (*Worker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if deps.Driver == nil || deps.Log == nil {
+		return nil, errors.New("worker: a driver and a logger are needed")
+	}
+	w := &Worker{
+		cfg: cfg, log: deps.Log.With("worker_id", cfg.ID), driver: deps.Driver, load: newLoad(),
+		stop: make(chan struct{}), ready: make(chan struct{}),
+		ledger: ledger.New(ledger.Capacity{Memory: cfg.Memory, GPUMemory: cfg.GPUMemory, MaxContainers: cfg.MaxContainers}),
+		boxes:  map[string]*entry{}, flights: map[string]bool{},
+	}
+	for _, router := range deps.Routers {
+		w.reporters = append(w.reporters, reports.New(router, w, cfg.UtilizationInterval, w.log))
+	}
+	return w, nil
+}
+
+// Register adds ExecutionService to a dispatcher.
+func (w *Worker) Register(server *connect.Server) {
+	serverlessconnect.RegisterExecutionServiceHandler(server, service{w})
+}
+
+// Prepared is closed once the worker has done what its first start needs, whether
+// it can start containers now (Ready) or not.
+func (w *Worker) Prepared() <-chan struct{} { return w.ready }
+
+// Ready says why the worker cannot take calls yet, nil if it can.
+func (w *Worker) Ready() error {
+	select {
+	case <-w.ready:
+	default:
+		return errNotReady
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopping {
+		return errStopping
+	}
+	return w.broken
+}
+
+// enter admits a request; leave ends it.
+func (w *Worker) enter(request string) (leave func(), err error) {
+	if err := w.Ready(); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.flights[request] {
+		return nil, edge.Publicf(errInFlight, "request_id %q is in flight; choose another, or wait for its end", request)
+	}
+	w.flights[request] = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.flights, request)
+		if w.drained != nil && len(w.flights) == 0 {
+			close(w.drained)
+			w.drained = nil
+		}
+	}, nil
+}
+
+// acquire returns the container of a call: its session's, or a new one.
+func (w *Worker) acquire(ctx context.Context, h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
+	if id := h.GetContainerId(); id != "" {
+		return w.reuse(ctx, id, h)
+	}
+	b, err := w.create(h, demand)
+	if err != nil {
+		return nil, err
+	}
+	// The start belongs to the container; this call waits for it no longer than it
+	// lives itself.
+	w.owners.Go(func() { b.Own(context.WithoutCancel(ctx), w.stop) })
+	if err := b.Ready(ctx); err != nil {
+		w.owners.Go(func() { b.Finish(false) })
+		return nil, err
+	}
+	return b, nil
+}
+
+func (w *Worker) reuse(ctx context.Context, id string, h *serverless.WorkerExecutionRequest) (*box.Box, error) {
+	w.mu.Lock()
+	e := w.boxes[id]
+	w.mu.Unlock()
+	if e == nil {
+		return nil, edge.Publicf(box.ErrGone, "container %s is gone, and session %q with it: start a new session", id, h.GetSessionId())
+	}
+	return e.box, e.box.Acquire(ctx, h.GetSessionId(), h.GetRequestId())
+}
+
+// create reserves what a container needs and returns its box, which nothing runs
+// in yet.
+func (w *Worker) create(h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
+	id := "c" + strings.ToLower(ulid.Make().String())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopping {
+		return nil, errStopping
+	}
+	if err := w.ledger.Reserve(id, demand); err != nil {
+		return nil, edge.Publicf(errFull, "the worker has no room: %v", err)
+	}
+	b := box.New(box.Config{
+		ID: id, Session: h.GetSessionId(), IdleTimeout: w.cfg.IdleTimeout,
+		Start:    func(ctx context.Context) (box.Running, error) { return w.starter.start(ctx, id, demand) },
+		Grow:     func() (int64, bool) { return w.grow(id) },
+		Report:   func(r box.Report) { w.report(id, r) },
+		Released: func() { w.released(id) },
+	}, h.GetRequestId(), w.log)
+	w.boxes[id] = &entry{box: b, status: &serverless.ExecutorStatus{
+		ContainerId: id, WorkerId: w.cfg.ID, RequestId: h.GetRequestId(), SessionId: h.GetSessionId(), Status: serverless.Status_STATUS_BUSY,
+	}}
+	return b, nil
+}
+
+func (w *Worker) grow(id string) (int64, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ledger.Grow(id)
+}
+
+func (w *Worker) twice(d ledger.Demand) (ledger.Demand, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ledger.Twice(d)
+}
+
+func (w *Worker) held(id string) ledger.Demand {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ledger.Held(id)
+}
+
+// released forgets a container of which nothing is left.
+func (w *Worker) released(id string) {
+	w.mu.Lock()
+	e := w.boxes[id]
+	delete(w.boxes, id)
+	w.ledger.Release(id)
+	w.mu.Unlock()
+	if e != nil {
+		for _, release := range e.releases {
+			release()
+		}
+	}
+}
+
+// fetch installs requirements and keeps them for as long as the container lives,
+// since a module may import more at any time. It returns where they are inside.
+func (w *Worker) fetch(ctx context.Context, b *box.Box, requirements []string) ([]string, error) {
+	folder, release, err := w.cache.Acquire(ctx, requirements)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.boxes[b.ID]
+	if e == nil {
+		release()
+		return nil, box.ErrGone
+	}
+	e.releases = append(e.releases, release)
+	return []string{filepath.Join(insidePackages, filepath.Base(folder))}, nil
+}
+
+// budgets are what a container runs with now, growth included.
+func (w *Worker) budgets(b *box.Box, h *serverless.WorkerExecutionRequest) []*serverless.ResourceBudget {
+	held := w.held(b.ID)
+	out := []*serverless.ResourceBudget{{Kind: serverless.ResourceKind_RESOURCE_KIND_MEMORY, Alloc: held.Memory, Max: held.MaxMemory}}
+	for _, budget := range h.GetBudgets() {
+		if budget.GetKind() != serverless.ResourceKind_RESOURCE_KIND_MEMORY {
+			out = append(out, budget)
+		}
+	}
+	return out
+}
+
+var statuses = map[container.Effect]serverless.Status{
+	container.ReportBusy:    serverless.Status_STATUS_BUSY,
+	container.ReportReady:   serverless.Status_STATUS_READY,
+	container.ReportRemoved: serverless.Status_STATUS_REMOVED,
+	container.ReportError:   serverless.Status_STATUS_ERROR,
+}
+
+// report queues a container's state for every router.
+func (w *Worker) report(id string, r box.Report) {
+	w.mu.Lock()
+	status := &serverless.ExecutorStatus{
+		ContainerId: id, WorkerId: w.cfg.ID, RequestId: r.Request, SessionId: r.Session,
+		CheckpointId: r.Checkpoint, Status: statuses[r.Effect],
+	}
+	if e := w.boxes[id]; e != nil {
+		e.status = status
+	}
+	w.mu.Unlock()
+	for _, reporter := range w.reporters {
+		reporter.Post(status)
+	}
+}
