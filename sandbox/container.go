@@ -45,7 +45,8 @@ type Meter interface {
 	Grow(bytes int64) error
 	// Pressure has a value whenever memory in use passes 90 % of the limit that
 	// stands at that moment. It is never closed and holds at most one value; it is
-	// nil where the kernel cannot tell.
+	// nil where the kernel cannot tell, without a memory limit, and once destroyed.
+	// The watch begins with the first call: the kernel needs 10 ms for it.
 	Pressure() <-chan struct{}
 }
 

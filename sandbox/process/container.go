@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -21,13 +20,16 @@ type Container struct {
 
 	destroying sync.Mutex // one Destroy at a time
 
-	mu       sync.Mutex // guards what follows
-	phase    phase
-	group    *cgroup.Group // nil without control groups
-	pressure *pressure
-	process  *os.Process
-	killed   bool
-	exit     sandbox.Exit // final once ended is closed
+	moving   sync.Mutex // one Grow at a time, none after the end; guards the next two
+	limit    int64      // of memory, in bytes; 0 is none
+	pressure *pressure  // nil until it is asked for
+
+	mu      sync.Mutex // guards what follows
+	phase   phase
+	group   *cgroup.Group // nil without control groups
+	process *os.Process
+	killed  bool
+	exit    sandbox.Exit // final once ended is closed
 }
 
 type phase string
@@ -56,10 +58,7 @@ func (c *Container) prepare() error {
 	if err != nil {
 		return &sandbox.WallError{Wall: "cgroup", Cause: err}
 	}
-	c.group = group
-	if l.Memory > 0 {
-		c.pressure = watchPressure(group, l.Memory)
-	}
+	c.group, c.limit = group, l.Memory
 	return nil
 }
 
@@ -154,12 +153,18 @@ func (c *Container) Destroy() error {
 	if err != nil {
 		return fmt.Errorf("destroy container %s: %w", c.spec.ID, err)
 	}
+	c.end()
+	c.driver.forget(c)
+	return nil
+}
+
+func (c *Container) end() {
+	c.moving.Lock()
+	defer c.moving.Unlock()
 	c.mu.Lock()
 	c.phase = gone
 	c.mu.Unlock()
 	c.pressure.close()
-	c.driver.forget(c)
-	return nil
 }
 
 // Stats reads the counters; see sandbox.Meter.
@@ -175,9 +180,15 @@ func (c *Container) Stats() (sandbox.Stats, error) {
 
 // Grow moves the memory limit; see sandbox.Meter.
 func (c *Container) Grow(bytes int64) error {
+	c.moving.Lock() // Destroy closes what is rearmed here
+	defer c.moving.Unlock()
 	group, err := c.meter()
 	if err == nil {
-		err = errors.Join(group.LimitMemory(bytes), c.pressure.rearm(bytes))
+		err = group.LimitMemory(bytes)
+	}
+	if err == nil {
+		c.limit = bytes
+		c.pressure.rearm(bytes)
 	}
 	if err != nil {
 		return fmt.Errorf("grow container %s to %d bytes: %w", c.spec.ID, bytes, err)
@@ -186,7 +197,18 @@ func (c *Container) Grow(bytes int64) error {
 }
 
 // Pressure tells of memory running out; see sandbox.Meter.
-func (c *Container) Pressure() <-chan struct{} { return c.pressure.channel() }
+func (c *Container) Pressure() <-chan struct{} {
+	c.moving.Lock()
+	defer c.moving.Unlock()
+	group, err := c.meter()
+	if err != nil || c.limit == 0 {
+		return nil
+	}
+	if c.pressure == nil {
+		c.pressure = watchPressure(group, c.limit, &c.driver.watches)
+	}
+	return c.pressure.channel()
+}
 
 func (c *Container) meter() (*cgroup.Group, error) {
 	c.mu.Lock()

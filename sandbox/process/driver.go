@@ -24,6 +24,7 @@ type Driver struct {
 	null    *os.File
 	network *os.File // the empty network namespace; nil without privileges
 	starter *starter
+	watches sync.WaitGroup // the goroutines of containers' memory watches
 
 	mu         sync.Mutex // guards what follows
 	closed     bool
@@ -170,6 +171,7 @@ func (d *Driver) Close() error {
 }
 
 func (d *Driver) release() error {
+	d.watches.Wait()
 	if d.starter != nil {
 		d.starter.close()
 	}

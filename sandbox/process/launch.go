@@ -20,6 +20,7 @@ type launch struct {
 	site      walls.Site
 	files     []*os.File // what the first process gets, by descriptor
 	ours      []*os.File // those of files that this side closes after the clone
+	folder    *os.File   // the control group to be cloned into, version 2 only
 }
 
 // run returns once the program was executed, or with the reason why not. The
@@ -104,15 +105,27 @@ func (l *launch) assemble() (statusEnd, failuresEnd *os.File, err error) {
 		l.site.Network = len(l.files)
 		l.files = append(l.files, c.driver.network)
 	}
-	if c.group == nil {
-		return statusEnd, failuresEnd, nil
+	return statusEnd, failuresEnd, l.joinGroup()
+}
+
+// joinGroup makes the first process a member of the control group: cloned into it on
+// version 2, by its own first steps on version 1.
+func (l *launch) joinGroup() error {
+	group := l.container.group
+	if group == nil {
+		return nil
 	}
-	joins, err := c.group.JoinFiles()
+	folder, err := group.Folder()
+	if folder != nil || err != nil {
+		l.folder = folder
+		return err
+	}
+	joins, err := group.JoinFiles()
 	for _, f := range joins {
 		l.site.Cgroups = append(l.site.Cgroups, len(l.files))
 		l.give(f)
 	}
-	return statusEnd, failuresEnd, err
+	return err
 }
 
 // sharesNetwork says that the container joins the driver's empty namespace. Without
@@ -141,7 +154,10 @@ func (l *launch) closeChildSide() {
 	for _, f := range l.ours {
 		_ = f.Close()
 	}
-	l.ours = nil
+	if l.folder != nil {
+		_ = l.folder.Close()
+	}
+	l.ours, l.folder = nil, nil
 }
 
 // writePlan puts the plan into a file in memory, the last descriptor.
@@ -180,6 +196,9 @@ func (l *launch) attributes() *syscall.SysProcAttr {
 	}
 	if spec.Network == sandbox.NetworkNone && !l.sharesNetwork() {
 		sys.Cloneflags |= unix.CLONE_NEWNET
+	}
+	if l.folder != nil {
+		sys.UseCgroupFD, sys.CgroupFD = true, int(l.folder.Fd())
 	}
 	if m.privileged {
 		return sys

@@ -29,7 +29,7 @@ func TestSmoke(t *testing.T) {
 	r, w, _ := os.Pipe()
 	c, err := d.Create(context.Background(), sandbox.Spec{
 		ID: "a", Argv: []string{"/bin/sh", "-c", "id; mount; ls -la / /dev /etc /proc/self/fd; cat /proc/self/status; kill -9 $$"}, Binds: sandbox.SystemBinds(),
-		Env: []string{"PATH=/usr/bin"}, Scratch: []sandbox.Scratch{{"/tmp", 1 << 20}, {"/dev/shm", 1 << 20}},
+		Env: []string{"PATH=/usr/bin"}, Scratch: []sandbox.Scratch{{Target: "/tmp", Bytes: 1 << 20}, {Target: "/dev/shm", Bytes: 1 << 20}},
 		Limits: sandbox.Limits{Memory: 64 << 20, Pids: 20, MilliCPU: 1000}, Stdout: w, Stderr: w,
 	})
 	if err != nil {

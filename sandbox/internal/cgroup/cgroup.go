@@ -99,11 +99,17 @@ func (g *Group) folders() []string {
 }
 
 // JoinFiles opens, for writing, the file of every hierarchy that a process writes "0"
-// to in order to join.
+// to in order to join. It must be single-threaded: version 1 moves one thread by it,
+// which the kernel does without its global lock. (Moving a process takes that lock,
+// and with it an RCU grace period: 10 ms where it is not in constant use.)
 func (g *Group) JoinFiles() ([]*os.File, error) {
+	name := "tasks"
+	if g.v2 {
+		name = "cgroup.procs"
+	}
 	var files []*os.File
 	for _, dir := range g.folders() {
-		f, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
 		if err != nil {
 			for _, open := range files {
 				_ = open.Close()
@@ -113,6 +119,15 @@ func (g *Group) JoinFiles() ([]*os.File, error) {
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// Folder opens the version 2 folder, into which a process can be cloned; nil on
+// version 1, which has no such thing.
+func (g *Group) Folder() (*os.File, error) {
+	if !g.v2 {
+		return nil, nil
+	}
+	return os.Open(g.dirs["unified"])
 }
 
 // Pids lists the processes in the group.

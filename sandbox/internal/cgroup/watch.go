@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,25 +23,22 @@ type MemoryWatch struct {
 	high      int64 // version 2: the counter when last told
 }
 
-// WatchMemory starts to watch; the group's limit is limit bytes.
-func (g *Group) WatchMemory(limit int64) (*MemoryWatch, error) {
+// WatchMemory makes a watch, which tells nothing before Rearm.
+func (g *Group) WatchMemory() (*MemoryWatch, error) {
 	w := &MemoryWatch{group: g}
 	if g.v2 {
 		return w, w.openV2()
 	}
-	return w, w.openV1(limit)
+	return w, w.openV1()
 }
 
-func (w *MemoryWatch) openV1(limit int64) error {
+func (w *MemoryWatch) openV1() error {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return err
 	}
 	w.event = os.NewFile(uintptr(fd), "memory threshold")
 	w.usage, err = os.Open(filepath.Join(w.group.dirs["memory"], "memory.usage_in_bytes"))
-	if err == nil {
-		err = w.Rearm(limit)
-	}
 	if err != nil {
 		w.Close()
 	}
@@ -61,7 +59,8 @@ func (w *MemoryWatch) openV2() error {
 }
 
 // Rearm watches for 90 % of a new limit. Earlier thresholds stay registered in the
-// kernel (only closing the eventfd ends them), and Next sorts them out.
+// kernel (only closing the eventfd ends them), and Next sorts them out. On version 1
+// this waits for an RCU grace period, about 10 ms.
 func (w *MemoryWatch) Rearm(limit int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,18 +68,25 @@ func (w *MemoryWatch) Rearm(limit int64) error {
 	if w.group.v2 {
 		return nil // LimitMemory has moved memory.high
 	}
-	line := fmt.Sprintf("%d %d %d", descriptor(w.event), descriptor(w.usage), w.threshold)
-	return w.group.write("memory", "cgroup.event_control", line)
+	return use(w.event, func(event uintptr) error {
+		return use(w.usage, func(usage uintptr) error {
+			line := fmt.Sprintf("%d %d %d", event, usage, w.threshold)
+			return w.group.write("memory", "cgroup.event_control", line)
+		})
+	})
 }
 
-// descriptor is the number behind f, whose mode it leaves alone (Fd would make it
-// blocking, and Close would not wake a read then).
-func descriptor(f *os.File) (n uintptr) {
+// use calls do with the descriptor behind f, which cannot be closed meanwhile and
+// whose mode stays as it is (Fd would make it blocking, and Close would not wake a
+// read then).
+func use(f *os.File, do func(fd uintptr) error) error {
 	conn, err := f.SyscallConn()
-	if err == nil {
-		_ = conn.Control(func(fd uintptr) { n = fd })
+	if err != nil {
+		return err
 	}
-	return n
+	var inner error
+	err = conn.Control(func(fd uintptr) { inner = do(fd) })
+	return errors.Join(err, inner)
 }
 
 // Next blocks until the threshold was passed upwards. It returns false after Close.
@@ -90,13 +96,15 @@ func (w *MemoryWatch) Next() bool {
 		if _, err := w.event.Read(buffer); err != nil {
 			return false
 		}
-		if w.passed() {
+		if w.Passed() {
 			return true
 		}
 	}
 }
 
-func (w *MemoryWatch) passed() bool {
+// Passed says whether memory is above the threshold now (version 1), or has been
+// since the last time this was asked (version 2).
+func (w *MemoryWatch) Passed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.group.v2 {
