@@ -1,0 +1,242 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
+	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
+	"github.com/hearth-run/hearth/services/runtimed/internal/assignment"
+	"github.com/hearth-run/hearth/services/runtimed/internal/digest"
+	"github.com/hearth-run/hearth/services/runtimed/internal/ledger"
+	"github.com/hearth-run/hearth/services/runtimed/internal/outputs"
+	"github.com/hearth-run/hearth/services/runtimed/internal/source"
+	"github.com/hearth-run/hearth/services/runtimed/internal/upstream"
+)
+
+// prepare makes the folder whole. What a former process prepared for the same
+// attempt is kept: code that is still loaded may read from it.
+func (o *owner) prepare(ctx context.Context) result {
+	uid, attempt := o.a.GetRunUid(), o.a.GetAttempt()
+	rec, had, err := o.ledger.Get(uid)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	if _, missing := os.Stat(o.sources.Dir(uid)); had && rec.Attempt == attempt && rec.SourceIdentity != "" && missing == nil {
+		return o.ready(source.Prepared{Dir: o.sources.Dir(uid), Identity: rec.SourceIdentity})
+	}
+	if had {
+		// A later attempt fences the earlier one in any case: this is for its work.
+		bounded, cancel := context.WithTimeout(ctx, o.cfg.Release)
+		err := o.undo(bounded, rec, 0)
+		cancel()
+		if err != nil {
+			o.log.Info("an earlier attempt is left to be superseded", "cause", err)
+		}
+	}
+	rec = ledger.Record{RunUID: uid, Attempt: attempt}
+	if err := o.ledger.Put(rec); err != nil {
+		return failed(ctx, err)
+	}
+	prepared, err := o.sources.Prepare(ctx, uid, o.a.GetSpec().GetSource())
+	if err != nil {
+		return failed(ctx, err)
+	}
+	rec.SourceIdentity = prepared.Identity
+	if err := o.ledger.Put(rec); err != nil {
+		return failed(ctx, err)
+	}
+	return o.ready(prepared)
+}
+
+func (o *owner) ready(p source.Prepared) result {
+	return result{event: assignment.Event{Kind: assignment.Prepared}, keep: func() { o.prepared = p }}
+}
+
+// failed makes an event of an error: a Failure says its reason, a source's error
+// its own, everything else is this node's trouble. A job that was called off says
+// nothing.
+func failed(ctx context.Context, err error) result {
+	if ctx.Err() != nil {
+		return result{}
+	}
+	ev := assignment.Event{Kind: assignment.Fail, Reason: "SOURCE_UNAVAILABLE", Message: upstream.Cut(err.Error())}
+	var failure *upstream.Failure
+	switch {
+	case errors.As(err, &failure):
+		ev.Reason, ev.Message = failure.Reason, failure.Message
+	case errors.Is(err, source.ErrInvalid):
+		ev.Reason = "SOURCE_INVALID"
+	}
+	return result{event: ev}
+}
+
+// register registers the function. The ledger knows of it before the Runtime
+// Server does.
+func (o *owner) register(ctx context.Context) result {
+	req := o.registration()
+	encoded, err := proto.Marshal(req)
+	if err != nil {
+		return failed(ctx, fmt.Errorf("encode registration: %w", err))
+	}
+	rec := ledger.Record{RunUID: req.GetRunUid(), Attempt: req.GetRegistrationAttempt(), SourceIdentity: o.prepared.Identity, Register: encoded}
+	if err := o.ledger.Put(rec); err != nil {
+		return failed(ctx, err)
+	}
+	id, err := o.server.Register(ctx, req)
+	if id != "" {
+		rec.RegistrationID = id
+		err = errors.Join(err, o.ledger.Put(rec))
+	}
+	if err != nil {
+		return failed(ctx, err)
+	}
+	return result{event: assignment.Event{Kind: assignment.Registered}, keep: func() { o.registrationID = id }}
+}
+
+func (o *owner) registration() *executorv1.RegisterFunctionRequest {
+	spec := o.a.GetSpec()
+	idle := seconds(spec.GetFunction().GetIdleTimeout().AsDuration())
+	return &executorv1.RegisterFunctionRequest{
+		RunUid:              o.a.GetRunUid(),
+		RegistrationAttempt: o.a.GetAttempt(),
+		WorkingDir:          o.prepared.Dir,
+		Handler:             spec.GetFunction().GetHandler(),
+		Env:                 spec.GetEnv(),
+		IdleTimeoutSeconds:  idle,
+		RegistrationDigest: digest.Of(digest.Inputs{
+			Source:             o.prepared.Identity,
+			Subdirectory:       spec.GetSource().GetGit().GetSubdirectory(),
+			Handler:            spec.GetFunction().GetHandler(),
+			Env:                spec.GetEnv(),
+			IdleTimeoutSeconds: idle,
+		}),
+	}
+}
+
+// seconds rounds up: a bound below a second is not "without bound".
+func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
+
+// execute runs the task to its end, or finds the one that a former process began.
+func (o *owner) execute(ctx context.Context) result {
+	spec := o.a.GetSpec()
+	req := &executorv1.ExecuteRequest{
+		Id:         fmt.Sprintf("%s.%d", o.a.GetRunUid(), o.a.GetAttempt()),
+		Args:       spec.GetTask().GetArgs(),
+		Env:        spec.GetEnv(),
+		WorkingDir: o.prepared.Dir,
+		Entrypoint: spec.GetTask().GetEntrypoint(),
+		// The node ends it by the lifetime that is left. This is for the case that
+		// no node is left, and the same in every repeat.
+		TimeoutSeconds: seconds(spec.GetTimeout().AsDuration()),
+	}
+	rec := ledger.Record{RunUID: o.a.GetRunUid(), Attempt: o.a.GetAttempt(), SourceIdentity: o.prepared.Identity, ExecutionID: req.GetId()}
+	if err := o.ledger.Put(rec); err != nil {
+		return failed(ctx, err)
+	}
+	res, err := o.server.Execute(ctx, req)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	finished := o.outcome(res)
+	return result{event: assignment.Event{Kind: assignment.Ended}, keep: func() { o.finished = finished }}
+}
+
+func (o *owner) outcome(res *executorv1.StatusResponse) *hearthv1.TaskFinished {
+	out := &hearthv1.TaskFinished{
+		ExitCode:       res.GetExitCode(),
+		Stdout:         tail(res.GetStdout()),
+		Stderr:         tail(res.GetStderr()),
+		ErrorMessage:   upstream.Cut(res.GetErrorMessage()),
+		SourceIdentity: o.prepared.Identity,
+	}
+	values, err := outputs.Read(o.prepared.Dir)
+	if err != nil {
+		if out.ErrorMessage == "" {
+			out.ErrorMessage = upstream.Cut(err.Error())
+		}
+		return out
+	}
+	out.Outputs = values
+	return out
+}
+
+// clean undoes whatever the ledger says was begun, and removes the folder. What
+// the Runtime Server does not hear in time is left to the sweep.
+func (o *owner) clean(end assignment.State) func(context.Context) result {
+	return func(ctx context.Context) result {
+		var drain time.Duration
+		if end.Drain {
+			drain = o.cfg.Drain / 2
+		}
+		bounded, cancel := context.WithTimeout(ctx, o.cfg.Release)
+		defer cancel()
+		err := o.wipe(bounded, drain)
+		if err != nil {
+			o.log.Warn("release is left to the sweep", "cause", err)
+		}
+		return result{event: assignment.Event{Kind: assignment.Cleaned}, keep: func() { o.leftover = err != nil }}
+	}
+}
+
+func (o *owner) wipe(ctx context.Context, drain time.Duration) error {
+	uid := o.a.GetRunUid()
+	rec, had, err := o.ledger.Get(uid)
+	if err != nil {
+		return err
+	}
+	if had {
+		if err := o.undo(ctx, rec, drain); err != nil {
+			return err
+		}
+	}
+	if err := o.sources.Remove(uid); err != nil {
+		return err
+	}
+	return o.ledger.Delete(uid)
+}
+
+// undo ends on the Runtime Server what a record says, repeated until it is heard
+// or ctx is done.
+func (o *owner) undo(ctx context.Context, rec ledger.Record, drain time.Duration) error {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := o.undoOnce(ctx, rec, drain)
+		if err == nil {
+			return nil
+		}
+		if upstream.Pause(ctx, wait) != nil {
+			return err
+		}
+	}
+}
+
+func (o *owner) undoOnce(ctx context.Context, rec ledger.Record, drain time.Duration) error {
+	switch {
+	case rec.RegistrationID != "":
+		return o.server.Unregister(ctx, rec.RunUID, rec.RegistrationID, drain)
+	case rec.Register != nil:
+		var req executorv1.RegisterFunctionRequest
+		if err := proto.Unmarshal(rec.Register, &req); err != nil {
+			return fmt.Errorf("decode registration: %w", err)
+		}
+		return o.server.Withdraw(ctx, &req)
+	case rec.ExecutionID != "":
+		return o.server.Forget(ctx, rec.ExecutionID)
+	}
+	return nil
+}
+
+// tail keeps the end of an output within the bound of a report.
+func tail(s string) string {
+	const most = 1 << 20
+	if len(s) > most {
+		s = s[len(s)-most:]
+	}
+	return validUTF8(s)
+}

@@ -1,0 +1,109 @@
+package upstream
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect/v2"
+
+	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
+	"github.com/hearth-run/hearth/services/runtimed/internal/vigil"
+)
+
+// ExecutionLost: the Runtime Server does not know the execution any more.
+const ExecutionLost = "EXECUTION_LOST"
+
+var refusals = map[connect.Code]string{
+	connect.CodeInvalidArgument: "HANDLER_INVALID",
+	connect.CodeUnimplemented:   vigil.RuntimeUnfitted,
+	connect.CodeAlreadyExists:   ExecutionLost,
+}
+
+// Execute starts a task, or finds the one that was started before, and waits for
+// its end. The contract has no call that waits, so it asks, at first often.
+// Errors: *Failure, ctx's cause.
+func (s *Server) Execute(ctx context.Context, req *executorv1.ExecuteRequest) (*executorv1.StatusResponse, error) {
+	p := s.patience()
+	for {
+		err := s.short(ctx, func(ctx context.Context) error { _, err := s.Runtime.Execute(ctx, req); return err })
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err == nil {
+			return s.await(ctx, req.GetId())
+		}
+		if reason := refusals[code(err)]; reason != "" {
+			return nil, &Failure{reason, Text(err)}
+		}
+		if err := p.again(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Server) await(ctx context.Context, id string) (*executorv1.StatusResponse, error) {
+	p := s.patience()
+	for wait := 5 * time.Millisecond; ; wait = min(wait*3/2, time.Second) {
+		var res *executorv1.StatusResponse
+		err := s.short(ctx, func(ctx context.Context) (err error) {
+			res, err = s.Runtime.Status(ctx, &executorv1.StatusRequest{Id: id})
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case code(err) == connect.CodeNotFound:
+			return nil, &Failure{ExecutionLost, "the Runtime Server no longer knows the execution"}
+		case err != nil:
+			if err := p.again(ctx, err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		p.heard()
+		if ended(res.GetState()) {
+			return res, nil
+		}
+		if err := Pause(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func ended(state executorv1.ExecutionState) bool {
+	return state == executorv1.ExecutionState_EXECUTION_STATE_SUCCEEDED || state == executorv1.ExecutionState_EXECUTION_STATE_FAILED
+}
+
+// Forget ends an execution and drops it. An unknown one is gone already.
+// Errors: those of the calls; ctx's.
+func (s *Server) Forget(ctx context.Context, id string) error {
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := s.short(ctx, func(ctx context.Context) error {
+			_, err := s.Runtime.Forget(ctx, &executorv1.ForgetRequest{Id: id})
+			return err
+		})
+		switch code(err) {
+		case connect.CodeNotFound, connect.CodeUnimplemented:
+			return nil
+		case connect.CodeFailedPrecondition:
+		default:
+			return err
+		}
+		err = s.short(ctx, func(ctx context.Context) error {
+			_, err := s.Runtime.Cancel(ctx, &executorv1.CancelRequest{Id: id})
+			return err
+		})
+		if err != nil && code(err) != connect.CodeNotFound {
+			return err
+		}
+		if err := Pause(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) short(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Call)
+	defer cancel()
+	return call(ctx)
+}
