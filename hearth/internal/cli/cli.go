@@ -33,12 +33,16 @@ type Shell struct {
 
 // grammar is every command with its flags.
 type grammar struct {
-	Up         upCmd         `cmd:"" help:"Run everything in one process."`
-	Demo       demoCmd       `cmd:"" help:"Start Hearth in a temporary folder and call the examples."`
-	Run        runCmds       `cmd:"" help:"Create and look after Runs."`
-	Invoke     invokeCmd     `cmd:"" help:"Call a function."`
-	Status     statusCmd     `cmd:"" help:"Say what runs and whether it can be reached."`
-	Node       nodeCmds      `cmd:"" help:"List and drain nodes."`
+	Up           upCmd           `cmd:"" help:"Run everything in one process."`
+	Demo         demoCmd         `cmd:"" help:"Start Hearth in a temporary folder and call the examples."`
+	Run          runCmds         `cmd:"" help:"Create and look after Runs."`
+	Invoke       invokeCmd       `cmd:"" help:"Call a function."`
+	Status       statusCmd       `cmd:"" help:"Say what runs and whether it can be reached."`
+	Node         nodeCmds        `cmd:"" help:"List and drain nodes."`
+	Controlplane controlplaneCmd `cmd:"" help:"Run a control plane alone." group:"Separate processes"`
+	Runtimed     runtimedCmd     `cmd:"" help:"Run a runtimed in front of one Runtime Server." group:"Separate processes"`
+	Gateway      gatewayCmd      `cmd:"" help:"Run a gateway alone." group:"Separate processes"`
+
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Complete   completeCmd   `cmd:"" hidden:"" name:"__complete"`
@@ -108,6 +112,7 @@ func newParser(commands *grammar, shell Shell, options ...kong.Option) (*kong.Ko
 	return config.Parser(commands, append([]kong.Option{
 		kong.Name("hearth"),
 		kong.Description("Hearth runs functions on warm runtimes.\n\nStart with `hearth demo`, or `hearth up` and `hearth run create --help`."),
+		kong.Vars{"data": defaultData(shell.Environ)},
 		kong.Writers(shell.Out, shell.Err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 	}, options...)...)

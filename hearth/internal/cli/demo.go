@@ -1,0 +1,5 @@
+package cli
+
+type demoCmd struct{}
+
+func (demoCmd) Run() error { return nil }

@@ -1,0 +1,149 @@
+// Package house owns everything in one process: which services there are, how
+// they reach each other, in which order they start and stop.
+package house
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"connectrpc.com/connect/v2"
+
+	"github.com/hearth-run/hearth/adapters/python"
+	"github.com/hearth-run/hearth/internal/kit/dial"
+	"github.com/hearth-run/hearth/internal/kit/group"
+	"github.com/hearth-run/hearth/internal/kit/serve"
+	"github.com/hearth-run/hearth/services/gateway"
+)
+
+// Config says where a house keeps its things and which doors it has.
+type Config struct {
+	// Data is the folder of everything that survives; made if it is missing. One
+	// house at a time lives in it.
+	Data string `help:"Folder for everything that survives a restart." placeholder:"DIR" default:"${data}"`
+	// Gateway and ControlPlane are "host:port" or "unix:PATH".
+	Gateway      string `name:"gateway" help:"Where the gateway listens: HOST:PORT or unix:PATH." default:"127.0.0.1:8080"`
+	ControlPlane string `name:"control-plane" help:"Where the control plane listens: HOST:PORT or unix:PATH." default:"127.0.0.1:7070"`
+	// Runtimes are the languages to run, of python and bash.
+	Runtimes []string `help:"Languages to run: python, bash." default:"python,bash"`
+	// Python says which Python runs functions.
+	Python python.Config `embed:""`
+	// Calls are the gateway's own settings.
+	Calls gateway.Config `embed:"" group:"Gateway"`
+}
+
+// Default returns the configuration of a house in a folder, with its doors on
+// free ports.
+func Default(data string) Config {
+	return Config{
+		Data: data, Gateway: "127.0.0.1:0", ControlPlane: "127.0.0.1:0", Runtimes: []string{"python", "bash"},
+		Python: python.Default(), Calls: gateway.Default(),
+	}
+}
+
+// Addresses are where a house can be reached, as dial takes them.
+type Addresses struct {
+	Gateway, ControlPlane string
+	// Runtimes are the Runtime Servers' own sockets, by name.
+	Runtimes map[string]string
+}
+
+// House is everything in one process. Parts are added sinks first, and stop the
+// other way round.
+type House struct {
+	cfg    Config
+	log    *slog.Logger
+	dialer *dial.Dialer
+	parts  group.Group
+	ready  []func() error
+	// doors are public listeners; they open last and close first.
+	doors []door
+	where Addresses
+}
+
+type door struct {
+	name   string
+	server *serve.Server
+	opened func(address string)
+}
+
+// New builds the services and starts nothing.
+func New(ctx context.Context, cfg Config, log *slog.Logger) (*House, error) {
+	h := &House{cfg: cfg, log: log, dialer: dial.New(nil), where: Addresses{Runtimes: map[string]string{}}}
+	if err := h.controlPlane(); err != nil {
+		return nil, err
+	}
+	for _, name := range cfg.Runtimes {
+		if err := h.runtime(ctx, name); err != nil {
+			return nil, fmt.Errorf("runtime %s: %w", name, err)
+		}
+	}
+	if err := h.gateway(); err != nil {
+		return nil, err
+	}
+	// The second plane goes here: worker first, which calls nobody, then router.
+	return h, nil
+}
+
+// Run opens the doors, starts every part, and says where they are once all can
+// take work. When ctx is done it stops them, edge first, and returns when
+// nothing runs any more.
+func (h *House) Run(ctx context.Context, announce func(Addresses)) error {
+	lock, err := lockData(h.cfg.Data)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	defer h.dialer.Close()
+	if err := h.open(); err != nil {
+		return err
+	}
+	h.parts.Add("announcement", func(ctx context.Context) error {
+		if err := h.await(ctx); err != nil {
+			return err
+		}
+		announce(h.where)
+		<-ctx.Done()
+		return nil
+	})
+	return h.parts.Run(ctx)
+}
+
+// open binds every door, or none.
+func (h *House) open() error {
+	for i, d := range h.doors {
+		if err := d.server.Listen(); err != nil {
+			closed, cancel := context.WithCancel(context.Background())
+			cancel()
+			for _, d := range h.doors[:i] {
+				err = errors.Join(err, d.server.Run(closed))
+			}
+			return err
+		}
+		d.opened(d.server.Address())
+		h.parts.Add(d.name+" listener", d.server.Run)
+	}
+	return nil
+}
+
+// dispatcher makes the dispatcher of one service and names it for the others.
+func (h *House) dispatcher(name string, register func(*connect.Server)) (*connect.Server, error) {
+	rpc, err := serve.NewConnect(h.log.With("service", name))
+	if err != nil {
+		return nil, err
+	}
+	register(rpc)
+	h.dialer.Add(name, rpc)
+	return rpc, nil
+}
+
+// client reaches a service of this house.
+func (h *House) client(name string) (*connect.Client, error) {
+	return h.dialer.Client("inprocess:" + name)
+}
+
+func (h *House) folder(parts ...string) string {
+	return filepath.Join(append([]string{h.cfg.Data}, parts...)...)
+}

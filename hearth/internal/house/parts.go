@@ -1,0 +1,163 @@
+package house
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hearth-run/hearth/adapters/python"
+	"github.com/hearth-run/hearth/adapters/runtimeserver"
+	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
+	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
+	"github.com/hearth-run/hearth/internal/kit/serve"
+	"github.com/hearth-run/hearth/services/controlplane"
+	"github.com/hearth-run/hearth/services/gateway"
+	"github.com/hearth-run/hearth/services/runtimed"
+)
+
+// How long each part may take to stop, so that the whole house is empty within
+// five seconds: the gateway's calls, then the nodes, then what is left of watches.
+const (
+	gatewayDrain = 1500 * time.Millisecond
+	nodeDrain    = 1500 * time.Millisecond
+	otherDrain   = 500 * time.Millisecond
+)
+
+func (h *House) controlPlane() error {
+	cfg := controlplane.Default()
+	cfg.Data = h.folder("controlplane")
+	service, err := controlplane.New(cfg, controlplane.Deps{Log: h.log.With("service", "controlplane")})
+	if err != nil {
+		return err
+	}
+	rpc, err := h.dispatcher("controlplane", service.Register)
+	if err != nil {
+		return err
+	}
+	server, err := serve.New(serve.Config{Listen: h.cfg.ControlPlane, Drain: otherDrain, Ready: service.Ready}, h.log, rpc)
+	if err != nil {
+		return err
+	}
+	h.parts.Add("controlplane", service.Run)
+	h.doors = append(h.doors, door{"controlplane", server, func(a string) { h.where.ControlPlane = a }})
+	h.ready = append(h.ready, service.Ready)
+	return nil
+}
+
+// runtime adds a Runtime Server and the runtimed in front of it.
+func (h *House) runtime(ctx context.Context, name string) error {
+	if err := h.runtimeServer(ctx, name); err != nil {
+		return err
+	}
+	return h.runtimed(name)
+}
+
+func (h *House) runtimeServer(ctx context.Context, name string) error {
+	log := h.log.With("service", "runtime-"+name)
+	language, err := h.language(ctx, name)
+	if err != nil {
+		return err
+	}
+	service, err := runtimeserver.New(runtimeserver.Default(h.workspace(name)), runtimeserver.Deps{Log: log, Language: language})
+	if err != nil {
+		return err
+	}
+	rpc, err := h.dispatcher("runtime-"+name, service.Register)
+	if err != nil {
+		return err
+	}
+	socket := "unix:" + h.folder("sockets", name+".sock")
+	server, err := serve.New(serve.Config{Listen: socket, Drain: otherDrain, Ready: service.Ready}, log, rpc)
+	if err != nil {
+		return err
+	}
+	h.parts.Add("runtime-"+name, service.Run)
+	h.doors = append(h.doors, door{"runtime-" + name, server, func(a string) { h.where.Runtimes[name] = a }})
+	h.ready = append(h.ready, service.Ready)
+	return nil
+}
+
+func (h *House) language(ctx context.Context, name string) (runtimeserver.Language, error) {
+	switch name {
+	case "python":
+		return python.New(ctx, h.cfg.Python, python.Deps{Log: h.log.With("service", "runtime-python")})
+	default:
+		return nil, fmt.Errorf("no such runtime: use python or bash")
+	}
+}
+
+func (h *House) runtimed(name string) error {
+	log := h.log.With("service", "runtimed-"+name)
+	control, err := h.client("controlplane")
+	if err != nil {
+		return err
+	}
+	runtime, err := h.client("runtime-" + name)
+	if err != nil {
+		return err
+	}
+	cfg := runtimed.Default()
+	cfg.Runtime, cfg.Workspace, cfg.Data = name, h.workspace(name), h.folder("runtimed-"+name)
+	cfg.Advertise = "inprocess:runtimed-" + name
+	cfg.DrainTimeout = nodeDrain
+	service, err := runtimed.New(cfg, runtimed.Deps{
+		Log:       log,
+		Nodes:     hearthv1connect.NewNodeServiceClient(control),
+		Functions: executorv1connect.NewFunctionRuntimeClient(runtime),
+		Runtime:   executorv1connect.NewRuntimeClient(runtime),
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := h.dispatcher("runtimed-"+name, service.Register); err != nil {
+		return err
+	}
+	h.parts.Add("runtimed-"+name, service.Run)
+	h.ready = append(h.ready, service.Ready)
+	return nil
+}
+
+func (h *House) workspace(name string) string { return h.folder("workspace-" + name) }
+
+func (h *House) gateway() error {
+	control, err := h.client("controlplane")
+	if err != nil {
+		return err
+	}
+	log := h.log.With("service", "gateway")
+	service, err := gateway.New(h.cfg.Calls, gateway.Deps{
+		Log: log, Routes: hearthv1connect.NewRouteServiceClient(control), Nodes: h.dialer,
+	})
+	if err != nil {
+		return err
+	}
+	server, err := gateway.Serve(service, serve.Config{Listen: h.cfg.Gateway, Drain: gatewayDrain}, log)
+	if err != nil {
+		return err
+	}
+	h.parts.Add("gateway", service.Run)
+	h.doors = append(h.doors, door{"gateway", server, func(a string) { h.where.Gateway = a }})
+	h.ready = append(h.ready, service.Ready)
+	return nil
+}
+
+// await returns once every part can take work.
+func (h *House) await(ctx context.Context) error {
+	// Parts say whether they are ready and not when: this is the one place that
+	// has to ask again, for the moment of a start.
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	waiting := slices.Clone(h.ready)
+	for {
+		waiting = slices.DeleteFunc(waiting, func(ready func() error) bool { return ready() == nil })
+		if len(waiting) == 0 {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
