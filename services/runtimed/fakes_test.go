@@ -1,0 +1,440 @@
+package runtimed_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect/v2"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
+	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
+	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
+	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
+	"github.com/hearth-run/hearth/internal/kit/edge"
+)
+
+// controlFake is a control plane with one node name: it grants leases, hands out
+// assignments and notes reports. It judges the triple as the real one does.
+type controlFake struct {
+	hearthv1connect.UnimplementedNodeServiceHandler
+	lease time.Duration
+
+	mu sync.Mutex
+	// node is the present uid, drained the ones that asked for it.
+	node    *hearthv1.Node
+	drained bool
+	// down refuses every call; forgotten refuses the present uid.
+	down, forgotten bool
+	runs            map[string]*hearthv1.Assignment
+	reports         []string
+	predecessors    []string
+	// changed is closed and made anew with every change.
+	changed chan struct{}
+	version int
+}
+
+func newControlFake() *controlFake {
+	return &controlFake{lease: 9 * time.Second, runs: map[string]*hearthv1.Assignment{}, changed: make(chan struct{})}
+}
+
+func (f *controlFake) edit(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	f.version++
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+func (f *controlFake) check(uid string) error {
+	switch {
+	case f.down:
+		return edge.New(connect.CodeUnavailable, "UNAVAILABLE", "down", nil)
+	case f.node == nil || f.node.GetUid() != uid:
+		return edge.New(connect.CodeNotFound, "NODE_UNKNOWN", "unknown node", nil)
+	case f.forgotten:
+		return edge.New(connect.CodeFailedPrecondition, "NODE_FENCED", "fenced", nil)
+	}
+	return nil
+}
+
+func (f *controlFake) RegisterNode(_ context.Context, req *hearthv1.RegisterNodeRequest) (*hearthv1.RegisterNodeResponse, error) {
+	var err error
+	f.edit(func() {
+		if f.down {
+			err = edge.New(connect.CodeUnavailable, "UNAVAILABLE", "down", nil)
+			return
+		}
+		f.node, f.forgotten, f.drained = proto.CloneOf(req.GetNode()), false, false
+		f.predecessors = append(f.predecessors, req.GetPredecessorUid())
+		for _, a := range f.runs {
+			a.NodeUid = req.GetNode().GetUid()
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &hearthv1.RegisterNodeResponse{LeaseDuration: durationpb.New(f.lease)}, nil
+}
+
+func (f *controlFake) RenewLease(_ context.Context, req *hearthv1.RenewLeaseRequest) (*hearthv1.RenewLeaseResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.check(req.GetNodeUid()); err != nil {
+		return nil, err
+	}
+	f.node.SupportsFunctions, f.node.SupportsTasks = req.GetSupportsFunctions(), req.GetSupportsTasks()
+	return &hearthv1.RenewLeaseResponse{LeaseDuration: durationpb.New(f.lease)}, nil
+}
+
+func (f *controlFake) WatchAssignments(ctx context.Context, req *hearthv1.WatchAssignmentsRequest, stream hearthv1connect.NodeServiceWatchAssignmentsServerStream) error {
+	seen := -1
+	for {
+		f.mu.Lock()
+		err, changed, version := f.check(req.GetNodeUid()), f.changed, f.version
+		var all []*hearthv1.Assignment
+		for _, a := range f.runs {
+			all = append(all, proto.CloneOf(a))
+		}
+		f.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if version != seen {
+			if err := f.send(stream, all); err != nil {
+				return err
+			}
+			seen = version
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// send says everything each time, one assignment a message.
+func (f *controlFake) send(stream hearthv1connect.NodeServiceWatchAssignmentsServerStream, all []*hearthv1.Assignment) error {
+	slices.SortFunc(all, func(a, b *hearthv1.Assignment) int { return cmp.Compare(a.GetRunUid(), b.GetRunUid()) })
+	for _, a := range all {
+		if err := stream.Send(&hearthv1.WatchAssignmentsResponse{Snapshot: true, More: true, Assignments: []*hearthv1.Assignment{a}}); err != nil {
+			return err
+		}
+	}
+	return stream.Send(&hearthv1.WatchAssignmentsResponse{Snapshot: true})
+}
+
+func (f *controlFake) ReportAssignment(_ context.Context, req *hearthv1.ReportAssignmentRequest) (*hearthv1.ReportAssignmentResponse, error) {
+	f.mu.Lock()
+	err := f.check(req.GetNodeUid())
+	if a := f.runs[req.GetRunUid()]; err == nil && (a == nil || a.GetAttempt() != req.GetAttempt()) {
+		err = edge.New(connect.CodeFailedPrecondition, "NODE_FENCED", "another triple", nil)
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	f.edit(func() {
+		text := fmt.Sprintf("%s#%d ", req.GetRunUid(), req.GetAttempt())
+		switch r := req.GetReport().(type) {
+		case *hearthv1.ReportAssignmentRequest_Started:
+			text += "started"
+		case *hearthv1.ReportAssignmentRequest_Ready:
+			text += "ready"
+		case *hearthv1.ReportAssignmentRequest_Failed:
+			text += "failed " + r.Failed.GetReason().String()[len("RUN_REASON_"):]
+			delete(f.runs, req.GetRunUid())
+		case *hearthv1.ReportAssignmentRequest_Released:
+			text += "released"
+			delete(f.runs, req.GetRunUid())
+		case *hearthv1.ReportAssignmentRequest_Finished:
+			text += fmt.Sprintf("finished %d %q %v %s", r.Finished.GetExitCode(), r.Finished.GetStdout(), r.Finished.GetOutputs(), r.Finished.GetErrorMessage())
+			delete(f.runs, req.GetRunUid())
+		}
+		f.reports = append(f.reports, text)
+	})
+	return &hearthv1.ReportAssignmentResponse{}, nil
+}
+
+func (f *controlFake) DrainNode(_ context.Context, req *hearthv1.DrainNodeRequest) (*hearthv1.DrainNodeResponse, error) {
+	f.mu.Lock()
+	err := f.check(req.GetNodeUid())
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	f.edit(func() {
+		f.drained = true
+		for _, a := range f.runs {
+			a.Action, a.Reason = hearthv1.AssignmentAction_ASSIGNMENT_ACTION_RELEASE, hearthv1.RunReason_RUN_REASON_NODE_DRAINED
+		}
+	})
+	return &hearthv1.DrainNodeResponse{}, nil
+}
+
+// assign gives the node an attempt.
+func (f *controlFake) assign(uid string, attempt int32, spec *hearthv1.RunSpec, lifetime time.Duration) {
+	f.edit(func() {
+		a := &hearthv1.Assignment{
+			RunUid: uid, Attempt: attempt, NodeUid: f.node.GetUid(), Namespace: "default", Name: uid,
+			Action: hearthv1.AssignmentAction_ASSIGNMENT_ACTION_SERVE, Spec: spec,
+		}
+		if lifetime > 0 {
+			a.LifetimeLeft = durationpb.New(lifetime)
+		}
+		f.runs[uid] = a
+	})
+}
+
+func (f *controlFake) release(uid string, reason hearthv1.RunReason) {
+	f.edit(func() {
+		a := f.runs[uid]
+		a.Action, a.Reason = hearthv1.AssignmentAction_ASSIGNMENT_ACTION_RELEASE, reason
+	})
+}
+
+// await waits until cond holds of the fake.
+func (f *controlFake) await(ctx context.Context, what string, cond func() bool) error {
+	for {
+		f.mu.Lock()
+		ok, changed, reports := cond(), f.changed, slices.Clone(f.reports)
+		f.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w; reports: %q", what, ctx.Err(), reports)
+		}
+	}
+}
+
+// runtimeFake is a Runtime Server in memory, with the fences of the contract.
+type runtimeFake struct {
+	executorv1connect.UnimplementedRuntimeHandler
+	executorv1connect.UnimplementedFunctionRuntimeHandler
+	// ahead is how far its clock is from ours.
+	ahead time.Duration
+
+	mu sync.Mutex
+	// down: nothing is answered; unfitted: there is no FunctionRuntime.
+	down, unfitted bool
+	registrations  map[string]*registrationFake
+	tasks          map[string]*executorv1.StatusResponse
+	// calls are what was asked, in order.
+	calls []string
+	next  int
+	// register and invoke answer where they are set.
+	register func(ctx context.Context, req *executorv1.RegisterFunctionRequest) error
+	invoke   func(ctx context.Context, req *executorv1.InvokeFunctionRequest) (*executorv1.InvokeFunctionResponse, error)
+	execute  func(req *executorv1.ExecuteRequest) *executorv1.StatusResponse
+}
+
+type registrationFake struct {
+	id, digest, dir string
+	attempt         int32
+	state           executorv1.FunctionRegistrationState
+	activity        int64
+	inFlight        int32
+	fatal           string
+}
+
+func newRuntimeFake() *runtimeFake {
+	return &runtimeFake{registrations: map[string]*registrationFake{}, tasks: map[string]*executorv1.StatusResponse{}, ahead: 1000 * time.Hour}
+}
+
+func (f *runtimeFake) enter(function bool, format string, args ...any) error {
+	if format != "" {
+		f.calls = append(f.calls, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case f.down:
+		return edge.New(connect.CodeUnavailable, "RUNTIME_UNAVAILABLE", "down", nil)
+	case f.unfitted && function:
+		return edge.New(connect.CodeUnimplemented, "UNIMPLEMENTED", "no such service", nil)
+	}
+	return nil
+}
+
+func (f *runtimeFake) Health(context.Context, *executorv1.HealthRequest) (*executorv1.HealthResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return &executorv1.HealthResponse{Healthy: true}, f.enter(false, "")
+}
+
+func (f *runtimeFake) RegisterFunction(ctx context.Context, req *executorv1.RegisterFunctionRequest) (*executorv1.RegisterFunctionResponse, error) {
+	f.mu.Lock()
+	err, hook := f.enter(true, "register %s#%d", req.GetRunUid(), req.GetRegistrationAttempt()), f.register
+	f.mu.Unlock()
+	if err == nil && hook != nil {
+		err = hook(ctx, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.registrations[req.GetRunUid()]
+	switch {
+	case r != nil && req.GetRegistrationAttempt() < r.attempt:
+		return nil, edge.New(connect.CodeFailedPrecondition, "REGISTRATION_ATTEMPT_STALE", "a higher attempt is known", nil)
+	case r != nil && req.GetRegistrationAttempt() == r.attempt && req.GetRegistrationDigest() != r.digest:
+		return nil, edge.New(connect.CodeAlreadyExists, "REGISTRATION_DIGEST_MISMATCH", "another digest", nil)
+	case r == nil || req.GetRegistrationAttempt() > r.attempt:
+		f.next++
+		r = &registrationFake{
+			id: fmt.Sprintf("reg_%d", f.next), digest: req.GetRegistrationDigest(), dir: req.GetWorkingDir(), attempt: req.GetRegistrationAttempt(),
+			state: executorv1.FunctionRegistrationState_FUNCTION_REGISTRATION_STATE_READY, activity: time.Now().Add(f.ahead).UnixNano(),
+		}
+		f.registrations[req.GetRunUid()] = r
+	}
+	return &executorv1.RegisterFunctionResponse{
+		Registration: &executorv1.FunctionRegistration{RunUid: req.GetRunUid(), RegistrationId: r.id}, State: r.state,
+	}, nil
+}
+
+// find returns a registration by its reference.
+func (f *runtimeFake) find(ref *executorv1.FunctionRegistration) (*registrationFake, error) {
+	r := f.registrations[ref.GetRunUid()]
+	switch {
+	case r == nil:
+		return nil, edge.New(connect.CodeNotFound, "RUN_NOT_FOUND", "no registration", nil)
+	case r.id != ref.GetRegistrationId():
+		return nil, edge.New(connect.CodeFailedPrecondition, "REGISTRATION_STALE", "stale", nil)
+	}
+	return r, nil
+}
+
+func (f *runtimeFake) FunctionStatus(_ context.Context, req *executorv1.FunctionStatusRequest) (*executorv1.FunctionStatusResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter(true, ""); err != nil {
+		return nil, err
+	}
+	r, err := f.find(req.GetRegistration())
+	if err != nil {
+		return nil, err
+	}
+	return &executorv1.FunctionStatusResponse{
+		Registration: req.GetRegistration(), State: r.state, InFlight: r.inFlight, LastActivityUnixNano: r.activity, FatalError: r.fatal,
+	}, nil
+}
+
+func (f *runtimeFake) InvokeFunction(ctx context.Context, req *executorv1.InvokeFunctionRequest) (*executorv1.InvokeFunctionResponse, error) {
+	f.mu.Lock()
+	r, err := f.find(req.GetRegistration())
+	if down := f.enter(true, "invoke %s %s", req.GetRegistration().GetRunUid(), req.GetInvocationId()); down != nil {
+		err = down
+	}
+	hook := f.invoke
+	if err == nil {
+		r.inFlight, r.activity = 1, time.Now().Add(f.ahead).UnixNano()
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		f.mu.Lock()
+		r.inFlight, r.activity = 0, time.Now().Add(f.ahead).UnixNano()
+		f.mu.Unlock()
+	}()
+	if hook != nil {
+		return hook(ctx, req)
+	}
+	return &executorv1.InvokeFunctionResponse{
+		Registration: req.GetRegistration(), InvocationId: cmp.Or(req.GetInvocationId(), "made-up"), Output: req.GetInput(), ContentType: req.GetContentType(),
+		Outputs: map[string]string{"timeout": fmt.Sprint(req.GetTimeoutMillis())},
+	}, nil
+}
+
+func (f *runtimeFake) UnregisterFunction(_ context.Context, req *executorv1.UnregisterFunctionRequest) (*executorv1.UnregisterFunctionResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	uid := req.GetRegistration().GetRunUid()
+	if err := f.enter(true, "unregister %s cancel=%v", uid, req.GetCancelInFlight()); err != nil {
+		return nil, err
+	}
+	r := f.registrations[uid]
+	if r != nil && r.id != req.GetRegistration().GetRegistrationId() {
+		return nil, edge.New(connect.CodeFailedPrecondition, "REGISTRATION_STALE", "stale", nil)
+	}
+	delete(f.registrations, uid)
+	return &executorv1.UnregisterFunctionResponse{Registration: req.GetRegistration()}, nil
+}
+
+func (f *runtimeFake) Execute(_ context.Context, req *executorv1.ExecuteRequest) (*executorv1.ExecuteResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter(false, "execute %s", req.GetId()); err != nil {
+		return nil, err
+	}
+	if f.tasks[req.GetId()] == nil {
+		res := &executorv1.StatusResponse{State: executorv1.ExecutionState_EXECUTION_STATE_RUNNING}
+		if f.execute != nil {
+			res = f.execute(req)
+		}
+		res.Id = req.GetId()
+		f.tasks[req.GetId()] = res
+	}
+	return &executorv1.ExecuteResponse{Id: req.GetId()}, nil
+}
+
+func (f *runtimeFake) Status(_ context.Context, req *executorv1.StatusRequest) (*executorv1.StatusResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter(false, ""); err != nil {
+		return nil, err
+	}
+	if f.tasks[req.GetId()] == nil {
+		return nil, edge.New(connect.CodeNotFound, "NOT_FOUND", "no such execution", nil)
+	}
+	return proto.CloneOf(f.tasks[req.GetId()]), nil
+}
+
+func (f *runtimeFake) Cancel(_ context.Context, req *executorv1.CancelRequest) (*executorv1.CancelResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.enter(false, "cancel %s", req.GetId())
+	if t := f.tasks[req.GetId()]; t != nil && err == nil && t.State == executorv1.ExecutionState_EXECUTION_STATE_RUNNING {
+		t.State, t.ExitCode = executorv1.ExecutionState_EXECUTION_STATE_FAILED, 143
+	}
+	return &executorv1.CancelResponse{}, err
+}
+
+func (f *runtimeFake) Forget(_ context.Context, req *executorv1.ForgetRequest) (*executorv1.ForgetResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter(false, "forget %s", req.GetId()); err != nil {
+		return nil, err
+	}
+	if t := f.tasks[req.GetId()]; t != nil && t.State == executorv1.ExecutionState_EXECUTION_STATE_RUNNING {
+		return nil, edge.New(connect.CodeFailedPrecondition, "FAILED_PRECONDITION", "it is running", nil)
+	}
+	delete(f.tasks, req.GetId())
+	return &executorv1.ForgetResponse{}, nil
+}
+
+// set changes the fake.
+func (f *runtimeFake) set(change func(f *runtimeFake)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// asked returns what was asked so far, and forgets it.
+func (f *runtimeFake) asked() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	calls := f.calls
+	f.calls = nil
+	return calls
+}
