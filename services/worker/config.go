@@ -12,58 +12,61 @@ import (
 	"github.com/hearth-run/hearth/sandbox"
 )
 
-// Config says what a worker offers and where it keeps its things.
+// Config says what a worker offers and where it keeps its things. The tags are for
+// commands.
 type Config struct {
 	// ID is the worker's name among its routers, 1 to 128 bytes.
-	ID string
+	ID string `name:"id" help:"Name of the worker among its routers." default:"worker-1"`
 	// Address is where routers reach ExecutionService: a URL, "unix:PATH" or
-	// "inprocess:NAME".
-	Address string
+	// "inprocess:NAME". Empty: where it listens.
+	Address string `name:"advertise" help:"Address that routers shall use; empty: where it listens."`
 	// Flavor is "cpu" or "gpu".
-	Flavor string
+	Flavor string `help:"cpu, or gpu for a machine with both." enum:"cpu,gpu" default:"cpu"`
 	// Memory is what the worker gives out to containers, in bytes.
-	Memory int64
+	Memory int64 `help:"Memory for containers, in bytes." default:"4294967296"`
 	// GPUMemory is what it offers of GPU memory, in bytes.
-	GPUMemory int64
+	GPUMemory int64 `name:"gpu-memory" help:"GPU memory on offer, in bytes." default:"0"`
 	// MaxContainers is how many there may be at one time; 0 is unbounded.
-	MaxContainers int
+	MaxContainers int `help:"Containers at one time; 0 is unbounded." default:"256"`
 	// DataDir holds the Python environment, installed packages and sockets.
-	DataDir string
+	DataDir string `name:"worker-data" help:"Folder for the Python environment, installed packages and sockets." placeholder:"DIR"`
 	// Python names an interpreter with cloudpickle; empty: the worker makes an
 	// environment of its own at the first start.
-	Python string
+	Python string `name:"executor-python" help:"Interpreter with cloudpickle to run executions; empty: one is made at the first start." placeholder:"PATH"`
 	// InstallArgs are added to the package installer's command line.
-	InstallArgs []string
-	// Network is what containers see.
-	Network sandbox.Network
+	InstallArgs []string `help:"Arguments for the package installer, say an index of your own." placeholder:"ARG"`
+	// Network is what containers see: "none" or "host".
+	Network string `help:"What containers see: none, or host." enum:"none,host" default:"none"`
 	// DefaultMemory is the budget of a call that names none, in bytes.
-	DefaultMemory int64
+	DefaultMemory int64 `help:"Memory of a call that asks for none, in bytes." default:"1073741824"`
 	// ScratchBytes bounds /tmp of a container; it counts against its memory.
-	ScratchBytes int64
+	ScratchBytes int64 `help:"Size of a container's /tmp, in bytes." default:"268435456"`
 	// MaxPids bounds the processes and threads of a container.
-	MaxPids int64
+	MaxPids int64 `help:"Processes and threads of a container." default:"256"`
 	// MilliCPU bounds a container in thousandths of a CPU; 0 is no bound.
-	MilliCPU int64
+	MilliCPU int64 `name:"milli-cpu" help:"CPU of a container, in thousandths; 0 is no bound." default:"0"`
 	// OutputLimit is how much printed output of one call is captured, in bytes.
-	OutputLimit int64
+	OutputLimit int64 `help:"Printed output of one call that is kept, in bytes." default:"1048576"`
 	// ReplayLimit is the largest body that is kept for the one retry after an
 	// out-of-memory kill, in bytes.
-	ReplayLimit int64
+	ReplayLimit int64 `help:"Largest body that is tried again after an out-of-memory kill, in bytes." default:"8388608"`
 	// IdleTimeout ends a session's container that nobody calls.
-	IdleTimeout time.Duration
+	IdleTimeout time.Duration `help:"Time without a call after which a session's container ends." default:"5m"`
 	// StartTimeout bounds the start of a container up to its executor's answer.
-	StartTimeout time.Duration
+	StartTimeout time.Duration `help:"Time for a container to start." default:"30s"`
 	// UtilizationInterval is how often load is reported.
-	UtilizationInterval time.Duration
+	UtilizationInterval time.Duration `help:"How often load is reported to routers." default:"10s"`
 	// Drain is how long calls may go on after the stop.
-	Drain time.Duration
+	Drain time.Duration `help:"Time for calls to end after the stop." default:"4s"`
 }
 
-// Default returns the settings of a worker that has only ID, Address and DataDir
-// left to name.
+// Default returns the settings of a worker that has only Address and DataDir left
+// to name.
 func Default() Config {
 	return Config{
+		ID:                  "worker-1",
 		Flavor:              "cpu",
+		Network:             "none",
 		Memory:              4 << 30,
 		MaxContainers:       256,
 		DefaultMemory:       1 << 30,
@@ -89,8 +92,8 @@ func (c Config) Validate() error {
 		}
 	}
 	check(idPattern.MatchString(c.ID), "id %q: want 1 to 128 of A-Z a-z 0-9 . _ -, the first alphanumeric", c.ID)
-	check(c.Address != "", "address: empty; name where routers reach this worker")
 	check(c.Flavor == "cpu" || c.Flavor == "gpu", "flavor %q: want cpu or gpu", c.Flavor)
+	check(c.Network == "none" || c.Network == "host", "network %q: want none or host", c.Network)
 	check(c.Memory >= sandbox.MinMemory, "memory %d: want at least %d bytes", c.Memory, sandbox.MinMemory)
 	check(c.GPUMemory >= 0, "gpu memory %d: must not be negative", c.GPUMemory)
 	check(c.MaxContainers >= 0, "max containers %d: must not be negative; 0 is unbounded", c.MaxContainers)
@@ -113,4 +116,6 @@ type Deps struct {
 	Routers []serverlessconnect.RegistryServiceClient
 	// Driver builds the walls. The worker closes it.
 	Driver sandbox.Driver
+	// Address says where the worker listens, for a Config that names no Address.
+	Address func() string
 }

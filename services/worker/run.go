@@ -30,6 +30,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.mu.Unlock()
 	}
 	close(w.ready)
+	w.log.Info("worker is prepared")
 	telling, hush := context.WithCancel(context.WithoutCancel(ctx))
 	defer hush()
 	var tellers sync.WaitGroup
@@ -103,6 +104,10 @@ func (w *Worker) drain() {
 
 // Worker implements reports.Source.
 func (w *Worker) Worker() *serverless.WorkerStatus {
+	address := w.cfg.Address
+	if address == "" {
+		address = w.address()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	status := serverless.Status_STATUS_READY
@@ -113,7 +118,7 @@ func (w *Worker) Worker() *serverless.WorkerStatus {
 		status = serverless.Status_STATUS_ERROR
 	}
 	return &serverless.WorkerStatus{
-		WorkerId: w.cfg.ID, WorkerUri: w.cfg.Address, Status: status, MemTotal: w.cfg.Memory,
+		WorkerId: w.cfg.ID, WorkerUri: address, Status: status, MemTotal: w.cfg.Memory,
 		MaxExecutors: int32(w.cfg.MaxContainers), Flavor: w.cfg.Flavor, GpuMemTotal: w.cfg.GPUMemory,
 	}
 }

@@ -77,23 +77,16 @@ func (s *starter) spec(id string, demand ledger.Demand, sockets *box.Sockets) sa
 			Memory: demand.Memory, Pids: s.cfg.MaxPids, MilliCPU: s.cfg.MilliCPU, NoFile: 1024,
 			FileBytes: uint64(s.cfg.ScratchBytes),
 		},
-		Network: s.cfg.Network,
+		Network: networks[s.cfg.Network],
 		Files:   sockets.Files,
 	}
 }
 
-// system is what a Python of a usual distribution reads beside its own prefix.
-var system = []string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
-	"/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/ssl/certs", "/etc/mime.types",
-}
+var networks = map[string]sandbox.Network{"none": sandbox.NetworkNone, "host": sandbox.NetworkHost}
 
 // binds are the read-only parts of the host that an executor sees.
 func (s *starter) binds() []sandbox.Bind {
-	var binds []sandbox.Bind
-	for _, path := range system {
-		binds = append(binds, sandbox.Bind{Source: path, Optional: true})
-	}
+	binds := sandbox.SystemBinds()
 	for _, path := range s.env.Binds {
 		if !beneath(path, "/usr") {
 			binds = append(binds, sandbox.Bind{Source: path})

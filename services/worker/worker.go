@@ -25,6 +25,7 @@ import (
 // Worker runs executions in containers.
 type Worker struct {
 	cfg       Config
+	address   func() string
 	log       *slog.Logger
 	driver    sandbox.Driver
 	reporters []*reports.Reporter
@@ -63,10 +64,13 @@ func New(cfg Config, deps Deps) (*Worker, error) {
 		return nil, errors.New("worker: a driver and a logger are needed")
 	}
 	w := &Worker{
-		cfg: cfg, log: deps.Log.With("worker_id", cfg.ID), driver: deps.Driver, load: newLoad(),
+		cfg: cfg, address: deps.Address, log: deps.Log.With("worker_id", cfg.ID), driver: deps.Driver, load: newLoad(),
 		stop: make(chan struct{}), ready: make(chan struct{}),
 		ledger: ledger.New(ledger.Capacity{Memory: cfg.Memory, GPUMemory: cfg.GPUMemory, MaxContainers: cfg.MaxContainers}),
 		boxes:  map[string]*entry{}, flights: map[string]bool{},
+	}
+	if cfg.Address == "" && deps.Address == nil {
+		return nil, errors.New("worker: an address is needed, in its settings or from its listener")
 	}
 	for _, router := range deps.Routers {
 		w.reporters = append(w.reporters, reports.New(router, w, cfg.UtilizationInterval, w.log))

@@ -26,6 +26,10 @@ import (
 var interpreter string
 
 func TestMain(m *testing.M) {
+	if folder := os.Getenv("TEST_WORKER"); folder != "" {
+		alone(folder, os.Getenv("TEST_PYTHON"))
+		os.Exit(0)
+	}
 	folder, err := os.MkdirTemp("", "hearth-worker-")
 	if err != nil {
 		panic(err)
