@@ -100,7 +100,9 @@ func (f *controlFake) WatchAssignments(ctx context.Context, req *hearthv1.WatchA
 		err, changed, version := f.check(req.GetNodeUid()), f.changed, f.version
 		var all []*hearthv1.Assignment
 		for _, a := range f.runs {
-			all = append(all, proto.CloneOf(a))
+			if version != seen {
+				all = append(all, proto.CloneOf(a))
+			}
 		}
 		f.mu.Unlock()
 		if err != nil {
@@ -146,8 +148,10 @@ func (f *controlFake) ReportAssignment(_ context.Context, req *hearthv1.ReportAs
 		switch r := req.GetReport().(type) {
 		case *hearthv1.ReportAssignmentRequest_Started:
 			text += "started"
+			f.version--
 		case *hearthv1.ReportAssignmentRequest_Ready:
 			text += "ready"
+			f.version--
 		case *hearthv1.ReportAssignmentRequest_Failed:
 			text += "failed " + r.Failed.GetReason().String()[len("RUN_REASON_"):]
 			delete(f.runs, req.GetRunUid())
@@ -232,6 +236,8 @@ type runtimeFake struct {
 	// calls are what was asked, in order.
 	calls []string
 	next  int
+	// polls counts FunctionStatus.
+	polls int
 	// register and invoke answer where they are set.
 	register func(ctx context.Context, req *executorv1.RegisterFunctionRequest) error
 	invoke   func(ctx context.Context, req *executorv1.InvokeFunctionRequest) (*executorv1.InvokeFunctionResponse, error)
@@ -319,6 +325,7 @@ func (f *runtimeFake) FunctionStatus(_ context.Context, req *executorv1.Function
 	if err := f.enter(true, ""); err != nil {
 		return nil, err
 	}
+	f.polls++
 	r, err := f.find(req.GetRegistration())
 	if err != nil {
 		return nil, err

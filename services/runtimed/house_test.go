@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ type house struct {
 	// began is the zero of the node's clock; paused is what a stop of the process
 	// added to it.
 	began  time.Time
-	paused time.Duration
+	paused atomic.Int64
 }
 
 // open builds a house whose hops are in-process: it works inside synctest.
@@ -51,7 +52,7 @@ func open(t testing.TB) *house {
 		Nodes:     hearthv1connect.NewNodeServiceClient(inprocess(t, h.control)),
 		Functions: executorv1connect.NewFunctionRuntimeClient(inprocess(t, h.runtime)),
 		Runtime:   executorv1connect.NewRuntimeClient(inprocess(t, h.runtime)),
-		Clock:     func() time.Duration { return time.Since(h.began) + h.paused },
+		Clock:     func() time.Duration { return time.Since(h.began) + time.Duration(h.paused.Load()) },
 	}
 	if testing.Verbose() {
 		h.deps.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -108,6 +109,15 @@ func (h *house) start() {
 	h.stop, h.done = stop, make(chan error, 1)
 	go func() { h.done <- service.Run(ctx) }()
 	h.await("registration", func() bool { return h.control.node != nil && !h.control.forgotten })
+}
+
+// try runs a node that is expected to end by itself.
+func (h *house) try() error {
+	service, err := runtimed.New(h.cfg, h.deps)
+	if err != nil {
+		return err
+	}
+	return service.Run(context.Background())
 }
 
 // close stops the node and checks that nothing of it is left.

@@ -129,6 +129,8 @@ type row struct {
 	outcome Outcome
 	to      Phase
 	effects []Effect
+	// keeps: the outcome stays what it was.
+	keeps bool
 }
 
 func (r row) matches(s State, on Kind) bool {
@@ -137,7 +139,7 @@ func (r row) matches(s State, on Kind) bool {
 }
 
 func (r row) step(s State, e Event) State {
-	if outcome := outcomes[e.Kind]; outcome != "" && s.yields(outcome) {
+	if outcome := outcomes[e.Kind]; outcome != "" && !r.keeps && s.yields(outcome) {
 		s.Outcome, s.Reason, s.Message = outcome, e.Reason, e.Message
 		s.Drain = e.Drain
 	}

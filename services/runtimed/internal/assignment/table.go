@@ -48,8 +48,9 @@ var table = []row{
 	{from: Reporting, on: Fence, outcome: Finished, to: Forgetting, effects: clean},
 	{from: Reporting, on: Release, outcome: Finished, to: Reporting},
 	{from: Reporting, on: Reported, to: Gone},
-	{from: Reporting, on: Refused, to: Gone},
-	{from: Reporting, on: Fence, to: Gone},
+	// It is over, and how it ended does not depend on who has heard of it.
+	{from: Reporting, on: Refused, to: Gone, keeps: true},
+	{from: Reporting, on: Fence, to: Gone, keeps: true},
 	// The failure may have been reported already: say both, the second is refused.
 	{from: Reporting, on: Release, outcome: Failed, to: Reporting, effects: []Effect{ReportReleased}},
 	{from: Reporting, on: Release, to: Reporting},
