@@ -28,6 +28,8 @@ func (e *exitError) describe(who string) string {
 	switch {
 	case !e.own:
 		return who + " closed the server's control socket or became another program (os.exec*), and was killed"
+	case e.lost():
+		return who + " closed, replaced or wrote to the server's control socket"
 	case e.status.Signaled():
 		return fmt.Sprintf("%s was killed by signal %d (%s)", who, e.status.Signal(), unix.SignalName(e.status.Signal()))
 	default:
@@ -35,11 +37,16 @@ func (e *exitError) describe(who string) string {
 	}
 }
 
+// lost says that the process ended because of what was done to its socket.
+func (e *exitError) lost() bool {
+	return e.status.Exited() && e.status.ExitStatus() == template.LostStatus
+}
+
 // handlerError is the failure of the call during which it happened.
 func (e *exitError) handlerError(trace string) *runtimeserver.HandlerError {
 	failed := &runtimeserver.HandlerError{Type: "exit", Message: e.describe("the handler"), Trace: trace}
 	switch {
-	case !e.own:
+	case !e.own || e.lost():
 		failed.Type = "lost"
 	case e.status.Signaled():
 		failed.Type, failed.ExitCode = "signal", 128+int(e.status.Signal())

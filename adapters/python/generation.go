@@ -112,9 +112,20 @@ func (g *generation) close() error {
 
 // child is a process that answers calls.
 type child struct {
-	pid  int
-	conn *template.Conn
+	pid   int
+	pidfd int // tells its end, whoever reaps it
+	conn  *template.Conn
 }
+
+// abandon closes a child that did not become one.
+func (c *child) abandon() error {
+	if c.pidfd < 0 {
+		return c.conn.Close()
+	}
+	return c.close()
+}
+
+func (c *child) close() error { return errors.Join(unix.Close(c.pidfd), c.conn.Close()) }
 
 // beget makes the child of a generation that answers calls next.
 func (g *generation) beget(ctx context.Context) (*child, error) {
@@ -124,7 +135,7 @@ func (g *generation) beget(ctx context.Context) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &child{conn: ours}
+	c := &child{conn: ours, pidfd: -1}
 	if g.loaded.CanFork() {
 		if c.pid, err = g.tmpl.Fork(ctx, theirs); err == nil {
 			err = g.calls.Adopt(c.pid)
@@ -133,10 +144,13 @@ func (g *generation) beget(ctx context.Context) (*child, error) {
 		c.pid, err = g.leader.Pid(), g.tmpl.Serve(theirs)
 	}
 	if err == nil {
+		c.pidfd, err = unix.PidfdOpen(c.pid, 0)
+	}
+	if err == nil {
 		err = c.ready(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, ours.Close())
+		return nil, errors.Join(err, c.abandon())
 	}
 	return c, nil
 }
@@ -157,18 +171,19 @@ func (c *child) ready(ctx context.Context) error {
 // bury ends a child with all that descends from it and says how it had ended.
 // own is whether it ended by itself, within the time that hungUp processes get.
 func (g *generation) bury(c *child, wait bool) (*exitError, error) {
-	how := &exitError{own: wait && g.ended(c)}
-	err := errors.Join(g.end(c, how), c.conn.Close())
+	how := &exitError{own: wait && g.gone(c, exitBound)}
+	err := errors.Join(g.end(c, how), c.close())
 	return how, err
 }
 
 func (g *generation) end(c *child, how *exitError) error {
 	if !g.loaded.CanFork() {
-		err := g.group.Kill()
-		if s := g.leader.State(); s != nil {
-			how.status = s.Sys().(syscall.WaitStatus)
+		if err := g.group.Kill(); err != nil {
+			return err
 		}
-		return err
+		<-g.leader.Done()
+		how.status = g.leader.State().Sys().(syscall.WaitStatus)
+		return nil
 	}
 	if err := g.calls.Kill(); err != nil {
 		return err
@@ -180,24 +195,11 @@ func (g *generation) end(c *child, how *exitError) error {
 	return err
 }
 
-// ended waits for a child to end by itself, for a time.
-func (g *generation) ended(c *child) bool {
-	if !g.loaded.CanFork() {
-		select {
-		case <-g.leader.Done():
-			return true
-		case <-time.After(exitBound):
-			return false
-		}
-	}
-	// Nobody has reaped it, so its pid is not another's.
-	fd, err := unix.PidfdOpen(c.pid, 0)
-	if err != nil {
-		return errors.Is(err, unix.ESRCH)
-	}
-	defer unix.Close(fd)
+// gone waits for a child to end by itself, for a time.
+func (g *generation) gone(c *child, bound time.Duration) bool {
+	fds := []unix.PollFd{{Fd: int32(c.pidfd), Events: unix.POLLIN}}
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(exitBound.Milliseconds()))
+		n, err := unix.Poll(fds, int(bound.Milliseconds()))
 		if !errors.Is(err, unix.EINTR) {
 			return err == nil && n > 0
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -58,8 +59,8 @@ func (l *Language) Load(ctx context.Context, f runtimeserver.Function) (runtimes
 	}
 	i.replace(ctx)
 	close(i.ready)
-	if i.failure != nil {
-		return nil, errors.Join(i.failure, i.Close())
+	if err := i.failure; err != nil {
+		return nil, errors.Join(err, i.Close())
 	}
 	i.announce()
 	return i, nil
@@ -92,10 +93,9 @@ func (i *Instance) Invoke(ctx context.Context, call runtimeserver.Call) (runtime
 	if err := checkContentType(call.ContentType); err != nil {
 		return runtimeserver.Result{}, err
 	}
-	if err := i.await(ctx); err != nil {
+	if err := i.admit(ctx); err != nil {
 		return runtimeserver.Result{}, err
 	}
-	i.work.Lock()
 	defer i.work.Unlock()
 	if i.failure != nil || i.child == nil {
 		return runtimeserver.Result{}, errors.Join(i.failure, context.Cause(i.life))
@@ -109,6 +109,22 @@ func (i *Instance) Invoke(ctx context.Context, call runtimeserver.Call) (runtime
 	i.stdout.end()
 	i.stderr.end()
 	return v.result, v.err
+}
+
+// admit returns with the work lock held and a child that is alive, as far as one
+// can know: one that died between two calls has harmed none of them.
+func (i *Instance) admit(ctx context.Context) error {
+	for {
+		if err := i.await(ctx); err != nil {
+			return err
+		}
+		i.work.Lock()
+		if i.child == nil || !i.gen.gone(i.child, 0) {
+			return nil
+		}
+		_ = i.lose(ctx, io.EOF) // of no call
+		i.work.Unlock()
+	}
 }
 
 // await waits for a child.
@@ -251,7 +267,7 @@ func (i *Instance) release() error {
 	i.failure = errClosed
 	var err error
 	if i.child != nil {
-		err = i.child.conn.Close()
+		err = i.child.close()
 	}
 	if i.gen != nil {
 		err = errors.Join(err, i.gen.close())

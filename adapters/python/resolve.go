@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"github.com/hearth-run/hearth/adapters/runtimeserver"
 	"github.com/hearth-run/hearth/internal/kit/edge"
@@ -49,7 +50,7 @@ func beneath(dir, path string) (bool, error) {
 	}
 	name, _ := filepath.Rel(dir, path)
 	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) || notDir(err) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return false, nil
 	}
 	if err != nil {
@@ -63,10 +64,4 @@ func beneath(dir, path string) (bool, error) {
 		return false, errors.New(name + " is not a regular file")
 	}
 	return true, nil
-}
-
-// notDir says that a part of a path that should be a folder is a file.
-func notDir(err error) bool {
-	pathErr, ok := errors.AsType[*fs.PathError](err)
-	return ok && strings.Contains(pathErr.Err.Error(), "not a directory")
 }

@@ -15,6 +15,10 @@ import (
 // maxAnswer bounds what a template process may say at once, in bytes.
 const maxAnswer = 1 << 20
 
+// LostStatus is the exit status of a child that cannot speak over its control
+// socket any more.
+const LostStatus = 217
+
 // RefusedError says that a load failed, in words for the function's author.
 type RefusedError struct {
 	// Code is message.RefusedHandler or message.RefusedLoad.

@@ -1,6 +1,6 @@
 """What belongs to the process and not to the module is put back after each call:
-working folder, umask, environment, signal handlers, timers and mask, locale, limits
-of the interpreter. Variables of modules stay as the call left them."""
+working folder, umask, environment, signal handlers, timers and mask, locale, soft
+limits, settings of the interpreter. Variables of modules stay as the call left them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import _locale
 import _signal
 import gc
 import os
+import resource
 import signal
 import sys
 from typing import Any, Dict, List
@@ -17,6 +18,15 @@ from . import descriptors
 # The C functions: their wrappers in signal cost ten times as much.
 _getsignal, _setsignal = _signal.getsignal, _signal.signal
 _NUMBERS = [n for n in range(1, _signal.NSIG) if n not in (signal.SIGKILL, signal.SIGSTOP)]
+_LIMITS = (
+    resource.RLIMIT_NOFILE,
+    resource.RLIMIT_FSIZE,
+    resource.RLIMIT_AS,
+    resource.RLIMIT_DATA,
+    resource.RLIMIT_STACK,
+    resource.RLIMIT_NPROC,
+    resource.RLIMIT_CPU,
+)
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 
@@ -35,10 +45,11 @@ class Baseline:
         self._locale = _locale.setlocale(_locale.LC_ALL, None)
         self._recursion = sys.getrecursionlimit()
         self._gc = gc.isenabled()
+        self._limits = [resource.getrlimit(n) for n in _LIMITS]
 
     def restore(self) -> None:
         """Put everything back. What cannot be put back is left, not raised."""
-        for step in (self._place, self._restore_environment, self._signals, self._interpreter):
+        for step in (self._place, self._restore_environment, self._signals, self._interpreter, self._restore_limits):
             try:
                 step()
             except Exception:
@@ -80,3 +91,10 @@ class Baseline:
             (gc.enable if self._gc else gc.disable)()
         sys.settrace(None)
         sys.setprofile(None)
+
+    def _restore_limits(self) -> None:
+        """A soft limit can be raised again, up to its hard one."""
+        for number, (soft, hard) in zip(_LIMITS, self._limits):
+            now = resource.getrlimit(number)
+            if now != (soft, hard):
+                resource.setrlimit(number, (soft if now[1] == hard else now[1], now[1]))

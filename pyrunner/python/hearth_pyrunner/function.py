@@ -115,8 +115,7 @@ class _Server:
             why = f"the handler's answer cannot be JSON: {texts.message(error)}"
             if isinstance(error, RecursionError):
                 why = "the handler's answer cannot be JSON: it is nested too deeply"
-            place = loader._place(self._handler.function, "?")
-            return [], (message.HANDLER_ERROR, type(error).__name__, why, f"{place}: {why}", 0)
+            return [], (message.HANDLER_ERROR, type(error).__name__, why, f"{self._handler.place}: {why}", 0)
         if len(body) > MAX_RESPONSE:
             why = f"the handler answered {len(body)} bytes, at most {MAX_RESPONSE}"
             return [], (message.RESPONSE_TOO_LARGE, "", why, "", 0)

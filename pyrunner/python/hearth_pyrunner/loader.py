@@ -25,9 +25,10 @@ class Refused(Exception):
 class Handler:
     """A function that can be called with an event."""
 
-    def __init__(self, function: Callable[..., Any], takes_context: bool) -> None:
+    def __init__(self, function: Callable[..., Any], takes_context: bool, place: str) -> None:
         self.function = function
         self.takes_context = takes_context
+        self.place = place  # file:line
 
     def call(self, event: Any, context: Any) -> Any:
         """Call the function with as much as it takes."""
@@ -124,7 +125,7 @@ def _handler(module: Any, name: str, function: str) -> Handler:
             message.HANDLER_INVALID,
             f"{_place(found, path)}: {function} is async: make it a plain function that calls asyncio.run(...)",
         )
-    return Handler(found, _takes_context(found, function, path))
+    return Handler(found, _takes_context(found, function, path), _place(found, path))
 
 
 def _names(module: Any, name: str) -> str:

@@ -56,6 +56,8 @@ class Streams:
         for fd, copy, expected in self._kept:
             if not descriptors.same(fd, expected) and descriptors.same(copy, expected):
                 os.dup2(copy, fd)
+            if not os.get_blocking(fd):
+                os.set_blocking(fd, True)
         if self._out.closed or self._own[0].closed:
             self._out = sys.__stdout__ = _open(1)  # type: ignore[misc]
         if self._err.closed or self._own[1].closed:

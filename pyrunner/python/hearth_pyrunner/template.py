@@ -15,6 +15,11 @@ from . import channel, descriptors, loader, message, process, reseed, stdio
 Load = Callable[[List[bytes]], Any]
 
 
+# How a child ends that cannot speak over its control socket any more; package
+# template knows it too.
+LOST = 217
+
+
 class Template:
     """Owns the control socket and the children of one process."""
 
@@ -27,7 +32,14 @@ class Template:
         self._loaded: Any = None
 
     def run(self) -> None:
-        """Do as told until the other side goes; then nothing of ours is left."""
+        """Do as told until the other side goes; then nothing of ours is left. Never
+        returns."""
+        try:
+            self._run()
+        except BaseException as error:
+            self._abort(error)
+
+    def _run(self) -> None:
         process.adopt_orphans()
         while True:
             received = self._conn.receive()
@@ -97,9 +109,9 @@ class Template:
 
     def _abort(self, error: BaseException) -> None:
         try:
-            os.write(2, f"hearth: the instance ended: {type(error).__name__}: {error}\n".encode())
+            os.write(2, f"hearth: the process cannot go on: {type(error).__name__}: {error}\n".encode())
         finally:
-            os._exit(70)
+            os._exit(LOST)
 
     def _reap(self, fields: List[bytes]) -> None:
         pid = message.number(fields[0])
