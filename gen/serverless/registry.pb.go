@@ -98,6 +98,10 @@ type WorkerStatus struct {
 	GpuMemTotal int64 `protobuf:"varint,7,opt,name=gpu_mem_total,json=gpuMemTotal,proto3" json:"gpu_mem_total,omitempty"`
 	// The checkpoints that the worker holds at this moment.
 	CheckpointIds []string `protobuf:"bytes,20,rep,name=checkpoint_ids,json=checkpointIds,proto3" json:"checkpoint_ids,omitempty"`
+	// New at every start of the worker's process. Another one under the same
+	// worker_id tells the router that the containers of the earlier life are gone,
+	// with their sessions; "" tells nothing.
+	Incarnation   string `protobuf:"bytes,21,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -186,6 +190,13 @@ func (x *WorkerStatus) GetCheckpointIds() []string {
 		return x.CheckpointIds
 	}
 	return nil
+}
+
+func (x *WorkerStatus) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
 }
 
 // State of one container. Every report carries its session, so that a router
@@ -540,7 +551,7 @@ var File_registry_proto protoreflect.FileDescriptor
 
 const file_registry_proto_rawDesc = "" +
 	"\n" +
-	"\x0eregistry.proto\x1a\x1bbuf/validate/validate.proto\"\xd5\x02\n" +
+	"\x0eregistry.proto\x1a\x1bbuf/validate/validate.proto\"\x81\x03\n" +
 	"\fWorkerStatus\x12'\n" +
 	"\tworker_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x01R\bworkerId\x12'\n" +
@@ -551,7 +562,8 @@ const file_registry_proto_rawDesc = "" +
 	"\rmax_executors\x18\x05 \x01(\x05B\a\xbaH\x04\x1a\x02(\x00R\fmaxExecutors\x12\x1f\n" +
 	"\x06flavor\x18\x06 \x01(\tB\a\xbaH\x04r\x02(@R\x06flavor\x12+\n" +
 	"\rgpu_mem_total\x18\a \x01(\x03B\a\xbaH\x04\"\x02(\x00R\vgpuMemTotal\x120\n" +
-	"\x0echeckpoint_ids\x18\x14 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80 R\rcheckpointIds\"\x8a\x02\n" +
+	"\x0echeckpoint_ids\x18\x14 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80 R\rcheckpointIds\x12*\n" +
+	"\vincarnation\x18\x15 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\vincarnation\"\x8a\x02\n" +
 	"\x0eExecutorStatus\x12-\n" +
 	"\fcontainer_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x01R\vcontainerId\x12'\n" +

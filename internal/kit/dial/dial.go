@@ -57,7 +57,13 @@ func (d *Dialer) Streams(address string) (*connect.Client, error) {
 	return d.client(address, true)
 }
 
-func (d *Dialer) client(address string, h2 bool) (*connect.Client, error) {
+// GRPC returns a client for any call that speaks gRPC over h2c or TLS, for peers
+// that may not be Hearth's.
+func (d *Dialer) GRPC(address string) (*connect.Client, error) {
+	return d.client(address, true, connecthttp.WithGRPC())
+}
+
+func (d *Dialer) client(address string, h2 bool, options ...connecthttp.Option) (*connect.Client, error) {
 	if name, ok := strings.CutPrefix(address, "inprocess:"); ok {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -72,8 +78,8 @@ func (d *Dialer) client(address string, h2 bool) (*connect.Client, error) {
 		return nil, err
 	}
 	// Messages may be larger than their payload bound by their envelope.
-	return connect.NewClient(connecthttp.NewTransport(client, base,
-		connecthttp.WithReadMaxBytes(16<<20), connecthttp.WithCompressors())), nil
+	options = append(options, connecthttp.WithReadMaxBytes(16<<20), connecthttp.WithCompressors())
+	return connect.NewClient(connecthttp.NewTransport(client, base, options...)), nil
 }
 
 // HTTP returns the HTTP client behind an address and the base URL to use with it.
