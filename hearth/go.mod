@@ -6,6 +6,7 @@ require (
 	connectrpc.com/connect/v2 v2.0.2
 	github.com/alecthomas/kong v1.17.0
 	github.com/hearth-run/hearth/adapters v0.0.0
+	github.com/hearth-run/hearth/examples v0.0.0
 	github.com/hearth-run/hearth/gen v0.0.0
 	github.com/hearth-run/hearth/internal/kit v0.0.0
 	github.com/hearth-run/hearth/services/controlplane v0.0.0
