@@ -20,7 +20,7 @@ func takes(d time.Duration) load.Caller {
 
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got, err := load.Run(t.Context(), []load.Caller{takes(10 * time.Millisecond), takes(30 * time.Millisecond)}, 3*time.Second)
+		got, err := load.Run(t.Context(), []load.Caller{takes(10 * time.Millisecond), takes(30 * time.Millisecond)}, 2995*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
