@@ -12,6 +12,7 @@ require (
 	github.com/hearth-run/hearth/services/controlplane v0.0.0
 	github.com/hearth-run/hearth/services/gateway v0.0.0
 	github.com/hearth-run/hearth/services/runtimed v0.0.0
+	github.com/hearth-run/hearth/services/worker v0.0.0-00010101000000-000000000000
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.50.0
 	google.golang.org/protobuf v1.36.12
@@ -32,6 +33,7 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/hearth-run/hearth/pyrunner v0.0.0 // indirect
+	github.com/hearth-run/hearth/sandbox v0.0.0 // indirect
 	github.com/lmittmann/tint v1.2.1 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
@@ -39,6 +41,7 @@ require (
 	go.opentelemetry.io/otel v1.46.0 // indirect
 	go.opentelemetry.io/otel/metric v1.46.0 // indirect
 	go.opentelemetry.io/otel/trace v1.46.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/exp v0.0.0-20260820142414-ca536658362e // indirect
 	golang.org/x/term v0.48.0 // indirect
 	golang.org/x/text v0.41.0 // indirect

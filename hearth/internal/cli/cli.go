@@ -37,11 +37,14 @@ type grammar struct {
 	Demo         demoCmd         `cmd:"" help:"Start Hearth in a temporary folder and call the examples."`
 	Run          runCmds         `cmd:"" help:"Create and look after Runs."`
 	Invoke       invokeCmd       `cmd:"" help:"Call a function."`
+	Exec         execCmd         `cmd:"" help:"Run a function of a Python file in a sandbox."`
 	Status       statusCmd       `cmd:"" help:"Say what runs and whether it can be reached."`
 	Node         nodeCmds        `cmd:"" help:"List and drain nodes."`
 	Controlplane controlplaneCmd `cmd:"" help:"Run a control plane alone." group:"Separate processes"`
 	Runtimed     runtimedCmd     `cmd:"" help:"Run a runtimed in front of one Runtime Server." group:"Separate processes"`
 	Gateway      gatewayCmd      `cmd:"" help:"Run a gateway alone." group:"Separate processes"`
+
+	Worker workerCmds `cmd:"" help:"Run a worker alone, or list those that a router knows."`
 
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hearth-run/hearth/gen/serverless"
+	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
+	"github.com/hearth-run/hearth/internal/kit/dial"
+)
+
+// execCmd runs a function of a Python file in a sandbox. No Python is needed here:
+// the call travels as JSON.
+type execCmd struct {
+	Target   string        `arg:"" help:"FILE.py:FUNCTION."`
+	Args     []string      `arg:"" optional:"" help:"Arguments, each as JSON."`
+	Kwargs   string        `help:"Keyword arguments, a JSON object." placeholder:"JSON"`
+	Memory   bytesFlag     `help:"Memory to start with: 512Mi, 2Gi or bytes." placeholder:"SIZE"`
+	MaxMem   bytesFlag     `name:"max-memory" help:"Memory to grow to." placeholder:"SIZE"`
+	Packages []string      `name:"package" help:"PyPI requirement to install first; may be repeated." sep:"none" placeholder:"REQ"`
+	Session  string        `help:"Session whose state the call shares." placeholder:"ID"`
+	Timeout  time.Duration `help:"Time for the call; then the exit code is 124." default:"5m"`
+	Explain  bool          `help:"Say on standard error where and how it ran."`
+	Router   string        `help:"Address of the router: HOST:PORT, a URL or unix:PATH." default:"127.0.0.1:50051" placeholder:"ADDRESS"`
+}
+
+func (c *execCmd) Run(ctx context.Context, shell *Shell) error {
+	config, body, err := c.call()
+	if err != nil {
+		return err
+	}
+	dialer := dial.New(nil)
+	defer dialer.Close()
+	client, err := dialer.Streams(c.Router)
+	if err != nil {
+		return usagef("--router: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	stream, err := serverlessconnect.NewProxyServiceClient(client).RequestExecution(ctx)
+	if err != nil {
+		return fmt.Errorf("exec %s: %w", c.Target, err)
+	}
+	defer stream.Close()
+	if err := send(stream, "exec-"+rand.Text(), c.Session, config, body); err != nil {
+		return late(fmt.Errorf("exec %s: %w", c.Target, err))
+	}
+	answer, last, err := receive(stream, shell.Err)
+	if err != nil {
+		return late(fmt.Errorf("exec %s: %w", c.Target, err))
+	}
+	if c.Explain {
+		fmt.Fprintln(shell.Err, explainStart(last))
+	}
+	return c.print(shell, answer)
+}
+
+// call is what the flags say, as the router takes it.
+func (c *execCmd) call() (*serverless.ExecutionConfig, []byte, error) {
+	file, entry, ok := strings.Cut(c.Target, ":")
+	if !ok || entry == "" {
+		return nil, nil, usagef("%q: want FILE.py:FUNCTION", c.Target)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, usagef("%w", err)
+	}
+	args := make([]json.RawMessage, 0, len(c.Args))
+	for i, arg := range c.Args {
+		if !json.Valid([]byte(arg)) {
+			return nil, nil, usagef(`argument %d, %s: not JSON; text needs its quotes: '"%s"'`, i+1, arg, arg)
+		}
+		args = append(args, json.RawMessage(arg))
+	}
+	kwargs := json.RawMessage("{}")
+	if c.Kwargs != "" {
+		if err := json.Unmarshal([]byte(c.Kwargs), &map[string]any{}); err != nil {
+			return nil, nil, usagef("--kwargs: want a JSON object: %w", err)
+		}
+		kwargs = json.RawMessage(c.Kwargs)
+	}
+	body, err := json.Marshal(map[string]any{"source": string(source), "entry": entry, "args": args, "kwargs": kwargs})
+	config := &serverless.ExecutionConfig{Imports: imports(string(source)), Packages: c.Packages}
+	if c.Memory > 0 || c.MaxMem > 0 {
+		config.Budgets = []*serverless.ResourceBudget{{
+			Kind: serverless.ResourceKind_RESOURCE_KIND_MEMORY, Alloc: int64(c.Memory), Max: int64(c.MaxMem),
+		}}
+	}
+	return config, body, err
+}
+
+var importLine = regexp.MustCompile(`(?m)^[ \t]*(?:import[ \t]+([\w., \t]+)|from[ \t]+(\w+)[\w.]*[ \t]+import)`)
+
+// imports are the top-level modules that a source names: a hint for a warm start,
+// nothing depends on its being complete.
+func imports(source string) []string {
+	var names []string
+	for _, match := range importLine.FindAllStringSubmatch(source, -1) {
+		if match[2] != "" {
+			names = append(names, match[2])
+			continue
+		}
+		for _, part := range strings.Split(match[1], ",") {
+			name, _, _ := strings.Cut(strings.TrimSpace(part), " ")
+			name, _, _ = strings.Cut(name, ".")
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+const chunkBytes = 1 << 20
+
+// send sends a whole call: the config alone, then the body in chunks. An error of
+// the router's shows when the answer is received.
+func send(stream serverlessconnect.ProxyServiceRequestExecutionClientStream, request, session string, config *serverless.ExecutionConfig, body []byte) error {
+	message := func(m *serverless.ClientExecutionRequest) error {
+		m.RequestId, m.SessionId = request, session
+		if err := stream.Send(m); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		return nil
+	}
+	if err := message(&serverless.ClientExecutionRequest{Data: &serverless.ClientExecutionRequest_Config{Config: config}}); err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(body, chunkBytes) {
+		if err := message(&serverless.ClientExecutionRequest{Data: &serverless.ClientExecutionRequest_Payload{Payload: chunk}}); err != nil {
+			return err
+		}
+	}
+	return stream.CloseSend()
+}
+
+// receive returns the answer and the last message; what is printed meanwhile goes
+// to logs at once.
+func receive(stream serverlessconnect.ProxyServiceRequestExecutionClientStream, logs io.Writer) ([]byte, *serverless.ClientExecutionResponse, error) {
+	var answer []byte
+	var last *serverless.ClientExecutionResponse
+	for {
+		res, err := stream.Receive()
+		if errors.Is(err, io.EOF) {
+			return answer, last, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		last = res
+		answer = append(answer, res.GetPayload()...)
+		if _, err := io.WriteString(logs, res.GetLogs()); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// print writes the value, or what the function raised.
+func (c *execCmd) print(shell *Shell, answer []byte) error {
+	var envelope struct {
+		OK        bool            `json:"ok"`
+		Value     json.RawMessage `json:"value"`
+		ExcType   string          `json:"exc_type"`
+		Message   string          `json:"message"`
+		Traceback string          `json:"traceback"`
+	}
+	if err := json.Unmarshal(answer, &envelope); err != nil {
+		return fmt.Errorf("exec %s: the answer is no envelope: %w", c.Target, err)
+	}
+	if !envelope.OK {
+		return fmt.Errorf("exec %s: %s: %s\n%s", c.Target, envelope.ExcType, envelope.Message, envelope.Traceback)
+	}
+	_, err := fmt.Fprintf(shell.Out, "%s\n", envelope.Value)
+	return err
+}
+
+// explainStart says where and how a call ran.
+func explainStart(last *serverless.ClientExecutionResponse) string {
+	start := "cold"
+	if id := last.GetCheckpointId(); id != "" {
+		start = "from " + id
+	}
+	return fmt.Sprintf("ran on worker %s in container %s, started %s", last.GetWorkerId(), last.GetContainerId(), start)
+}
