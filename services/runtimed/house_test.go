@@ -24,6 +24,7 @@ import (
 	"github.com/hearth-run/hearth/internal/kit/hop"
 	"github.com/hearth-run/hearth/internal/kit/serve"
 	"github.com/hearth-run/hearth/services/runtimed"
+	"github.com/hearth-run/hearth/services/runtimed/internal/ledger"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -141,7 +142,16 @@ func (h *house) close() {
 }
 
 func (h *house) folders() []string { return list(h.t, h.cfg.Workspace) }
-func (h *house) records() []string { return list(h.t, filepath.Join(h.cfg.Data, "runs")) }
+
+// records are the Runs of the ledger, which nobody holds any more.
+func (h *house) records() []string {
+	l, _, err := ledger.Open(h.cfg.Data)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Runs()
+}
 
 func list(t testing.TB, dir string) (names []string) {
 	entries, err := os.ReadDir(dir)

@@ -4,13 +4,15 @@
 package ledger
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,11 +35,14 @@ type Record struct {
 	ExecutionID string `json:"execution_id,omitempty"`
 }
 
-// Ledger is a folder of records. Methods are safe for concurrent use on different
-// Runs.
+// Ledger is the records of one node. Safe for concurrent use.
 type Ledger struct {
 	dir  string
 	lock *os.File
+
+	mu      sync.Mutex // guards what follows
+	records map[string]Record
+	log     *log
 }
 
 // Open makes the folder if need be and takes its lock, which the kernel gives
@@ -45,7 +50,7 @@ type Ledger struct {
 // before, which is dead then; "" for none.
 // Errors: ErrBusy, those of the disk.
 func Open(dir string) (l *Ledger, predecessor string, err error) {
-	if err := os.MkdirAll(filepath.Join(dir, "runs"), 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make ledger: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -58,80 +63,97 @@ func Open(dir string) (l *Ledger, predecessor string, err error) {
 		}
 		return nil, "", errors.Join(fmt.Errorf("lock ledger %s: %w", dir, err), lock.Close())
 	}
-	l = &Ledger{dir, lock}
-	uid, err := os.ReadFile(l.uidFile())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	l = &Ledger{dir: dir, lock: lock}
+	if predecessor, err = l.load(); err != nil {
 		return nil, "", errors.Join(fmt.Errorf("read ledger: %w", err), lock.Close())
 	}
-	return l, strings.TrimSpace(string(uid)), nil
+	return l, predecessor, nil
+}
+
+func (l *Ledger) load() (predecessor string, err error) {
+	uid, err := os.ReadFile(l.uidFile())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if l.records, err = read(l.logFile()); err != nil {
+		return "", err
+	}
+	l.log, err = rewrite(l.logFile(), l.records)
+	return strings.TrimSpace(string(uid)), err
 }
 
 // Close gives the lock back.
-func (l *Ledger) Close() error { return l.lock.Close() }
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.log.file.Close(), l.lock.Close())
+}
 
 // SetUID records under which uid this process is known from now on.
-func (l *Ledger) SetUID(uid string) error { return l.write(l.uidFile(), []byte(uid+"\n")) }
-
-// Put stores a record in place of the one that the Run had.
-func (l *Ledger) Put(r Record) error {
-	text, err := json.Marshal(r)
-	if err != nil {
+func (l *Ledger) SetUID(uid string) error {
+	tmp := l.uidFile() + ".new"
+	if err := os.WriteFile(tmp, []byte(uid+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
-	return l.write(l.file(r.RunUID), text)
-}
-
-// Delete forgets a Run. An absent record is no error.
-func (l *Ledger) Delete(runUID string) error {
-	if err := os.Remove(l.file(runUID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("write ledger: %w", err)
-	}
-	return nil
-}
-
-// Get returns the record of a Run; ok is false where there is none.
-func (l *Ledger) Get(runUID string) (r Record, ok bool, err error) {
-	text, err := os.ReadFile(l.file(runUID))
-	if errors.Is(err, fs.ErrNotExist) {
-		return Record{}, false, nil
-	}
-	if err != nil {
-		return Record{}, false, fmt.Errorf("read ledger: %w", err)
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return Record{}, false, fmt.Errorf("read ledger %s: %w", l.file(runUID), err)
-	}
-	return r, true, nil
-}
-
-// Runs lists the Runs that have a record, and sweeps what a write that was cut
-// off left behind.
-func (l *Ledger) Runs() ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(l.dir, "runs"))
-	if err != nil {
-		return nil, fmt.Errorf("read ledger: %w", err)
-	}
-	var uids []string
-	for _, e := range entries {
-		if uid, ok := strings.CutSuffix(e.Name(), ".json"); ok {
-			uids = append(uids, uid)
-		}
-	}
-	return uids, nil
-}
-
-func (l *Ledger) uidFile() string           { return filepath.Join(l.dir, "uid") }
-func (l *Ledger) file(runUID string) string { return filepath.Join(l.dir, "runs", runUID+".json") }
-
-// write replaces a file at once. It does not sync: the records speak of
-// processes of this machine, and none of those outlives a loss of power.
-func (l *Ledger) write(file string, text []byte) error {
-	tmp := file + ".new"
-	if err := os.WriteFile(tmp, text, 0o600); err != nil {
-		return fmt.Errorf("write ledger: %w", err)
-	}
-	if err := os.Rename(tmp, file); err != nil {
+	if err := os.Rename(tmp, l.uidFile()); err != nil {
 		return errors.Join(fmt.Errorf("write ledger: %w", err), os.Remove(tmp))
 	}
 	return nil
 }
+
+// Put stores a record in place of the one that the Run had.
+func (l *Ledger) Put(r Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.log.append(line{Record: r}); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	l.records[r.RunUID] = r
+	return l.compact()
+}
+
+// Delete forgets a Run. An absent record is no error.
+func (l *Ledger) Delete(runUID string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.records[runUID]; !ok {
+		return nil
+	}
+	if err := l.log.append(line{Record: Record{RunUID: runUID}, Gone: true}); err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	delete(l.records, runUID)
+	return l.compact()
+}
+
+// compact rewrites the log once most of it is history.
+func (l *Ledger) compact() error {
+	if l.log.lines < 1000+4*len(l.records) {
+		return nil
+	}
+	fresh, err := rewrite(l.logFile(), l.records)
+	if err != nil {
+		return fmt.Errorf("write ledger: %w", err)
+	}
+	old := l.log
+	l.log = fresh
+	return old.file.Close()
+}
+
+// Get returns the record of a Run; ok is false where there is none.
+func (l *Ledger) Get(runUID string) (r Record, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok = l.records[runUID]
+	return r, ok
+}
+
+// Runs lists the Runs that have a record, in order.
+func (l *Ledger) Runs() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.records))
+}
+
+func (l *Ledger) uidFile() string { return filepath.Join(l.dir, "uid") }
+func (l *Ledger) logFile() string { return filepath.Join(l.dir, "runs.log") }

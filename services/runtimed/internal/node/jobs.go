@@ -24,10 +24,7 @@ import (
 // attempt is kept: code that is still loaded may read from it.
 func (o *owner) prepare(ctx context.Context) result {
 	uid, attempt := o.a.GetRunUid(), o.a.GetAttempt()
-	rec, had, err := o.ledger.Get(uid)
-	if err != nil {
-		return failed(ctx, err)
-	}
+	rec, had := o.ledger.Get(uid)
 	if _, missing := os.Stat(o.sources.Dir(uid)); had && rec.Attempt == attempt && rec.SourceIdentity != "" && missing == nil {
 		return o.ready(source.Prepared{Dir: o.sources.Dir(uid), Identity: rec.SourceIdentity})
 	}
@@ -187,10 +184,7 @@ func (o *owner) clean(end assignment.State) func(context.Context) result {
 
 func (o *owner) wipe(ctx context.Context, drain time.Duration) error {
 	uid := o.a.GetRunUid()
-	rec, had, err := o.ledger.Get(uid)
-	if err != nil {
-		return err
-	}
+	rec, had := o.ledger.Get(uid)
 	if had {
 		if err := o.undo(ctx, rec, drain); err != nil {
 			return err

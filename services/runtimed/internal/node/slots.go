@@ -97,12 +97,7 @@ func (s *session) sweep() {
 	if !s.synced || s.closing {
 		return
 	}
-	uids, err := s.ledger.Runs()
-	if err != nil {
-		s.log.Error("sweep ledger", "cause", err)
-		return
-	}
-	for _, uid := range uids {
+	for _, uid := range s.ledger.Runs() {
 		if s.slots[uid] == nil {
 			s.start(newSweeper(s, uid))
 		}
