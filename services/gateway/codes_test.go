@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connectproto"
@@ -14,6 +15,7 @@ import (
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/internal/kit/edge"
+	"github.com/hearth-run/hearth/services/gateway"
 )
 
 // Every row of the table of codes, as a node says it and as an HTTP caller and a
@@ -142,6 +144,19 @@ func TestCodesOfTheTable(t *testing.T) {
 	}
 	if n := h.control.looked(); n != 0 {
 		t.Errorf("the control plane was read %d times", n)
+	}
+}
+
+// A Run that gets ready while its first caller is at the door is called.
+func TestSettle(t *testing.T) {
+	h := open(t, func(c *gateway.Config) { c.Settle = time.Minute })
+	h.tell(snapshot(in(ready("hello", "uid-1"), hearthv1.RunPhase_RUN_PHASE_RUNNING, hearthv1.RunReason_RUN_REASON_PREPARING)))
+	first := make(chan answer)
+	go func() { first <- h.post(t, helloPath, "{}") }()
+	h.tell(&hearthv1.WatchRoutesResponse{Routes: []*hearthv1.Route{in(ready("other", "uid-2"), hearthv1.RunPhase_RUN_PHASE_PENDING, 0)}})
+	h.tell(&hearthv1.WatchRoutesResponse{Routes: []*hearthv1.Route{ready("hello", "uid-1")}})
+	if got := <-first; got.status != 200 {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }
 

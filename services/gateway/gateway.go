@@ -55,7 +55,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 		return nil, errors.New("gateway: Log, Routes and Nodes are all needed")
 	}
 	book := route.NewBook(nodes{deps.Nodes})
-	limits := invoke.Limits{Default: cfg.DefaultTimeout, Most: cfg.MaxTimeout, Look: lookTime}
+	limits := invoke.Limits{Default: cfg.DefaultTimeout, Most: cfg.MaxTimeout, Look: lookTime, Settle: cfg.Settle}
 	invoker := invoke.New(limits, book, deps.Routes)
 	gate := invoke.NewGate(cfg.MaxInFlight)
 	return &Service{

@@ -73,14 +73,14 @@ func recovered(log *slog.Logger) connect.ServerInterceptor {
 	}
 }
 
-// logged writes one line a call: debug, or warn where the fault is ours.
+// logged writes one line a call: debug, or warn where the fault is the service's.
 func logged(log *slog.Logger) connect.ServerInterceptor {
 	return func(next connect.ServerFunc) connect.ServerFunc {
 		return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
 			start := time.Now()
 			err := next(ctx, spec, stream)
 			level := slog.LevelDebug
-			if code := codeOf(err); code == connect.CodeInternal || code == connect.CodeUnknown || code == connect.CodeDataLoss {
+			if ours(err) {
 				level = slog.LevelWarn
 			}
 			if log.Enabled(ctx, level) {
@@ -92,6 +92,27 @@ func logged(log *slog.Logger) connect.ServerInterceptor {
 			}
 			return err
 		}
+	}
+}
+
+// ours says whether an error is a fault of the service. One with a reason of its
+// own is a verdict that somebody wrote: HANDLER_ERROR is Internal, and the
+// function's business.
+func ours(err error) bool {
+	code := codeOf(err)
+	fault := code == connect.CodeInternal || code == connect.CodeUnknown || code == connect.CodeDataLoss
+	reason := edge.Reason(err)
+	return fault && (reason == "" || reason == edge.CodeReason(code))
+}
+
+// ours says that an error is a fault of this service: its code says so, and it has
+// no reason of the domain (a handler of a user's that failed is Internal too).
+func ours(err error) bool {
+	switch code := codeOf(err); code {
+	case connect.CodeInternal, connect.CodeUnknown, connect.CodeDataLoss:
+		return edge.Reason(err) == edge.CodeReason(code)
+	default:
+		return false
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
+	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/internal/kit/edge"
 	"github.com/hearth-run/hearth/internal/kit/hop"
@@ -30,6 +31,8 @@ type Limits struct {
 	Default, Most time.Duration
 	// Look is the time for the second look at the control plane.
 	Look time.Duration
+	// Settle is how long a call waits for a Run whose node is starting it.
+	Settle time.Duration
 }
 
 // Call is one invocation, its shape checked.
@@ -74,7 +77,7 @@ func (i *Invoker) Do(ctx context.Context, call Call) (Answer, error) {
 	if call.InvocationID == "" {
 		call.InvocationID = ulid.Make().String()
 	}
-	found, err := i.find(call)
+	found, err := i.find(ctx, call)
 	if err != nil {
 		return Answer{}, verdicts.Error(err, facts(call, call.RunUID))
 	}
@@ -89,8 +92,31 @@ func (i *Invoker) Do(ctx context.Context, call Call) (Answer, error) {
 	return answer, nil
 }
 
-// find returns a route that can be dispatched to.
-func (i *Invoker) find(call Call) (*route.Route, error) {
+// find returns a route that can be dispatched to. Who was told by the control
+// plane that a Run is ready can be here before the watch is: so a call waits for
+// a moment where the Run's node is about to finish starting it.
+func (i *Invoker) find(ctx context.Context, call Call) (*route.Route, error) {
+	r, err := i.look(call)
+	if err == nil || r == nil || r.Phase != hearthv1.RunPhase_RUN_PHASE_RUNNING {
+		return r, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, i.limits.Settle)
+	defer cancel()
+	for {
+		changed := i.book.Changed()
+		if r, err = i.look(call); err == nil {
+			return r, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return r, err
+		}
+	}
+}
+
+// look reads the table once.
+func (i *Invoker) look(call Call) (*route.Route, error) {
 	// The order counts: a table that becomes whole between the two reads was
 	// whole when it was read.
 	whole := i.book.Complete()

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"sync"
 	"sync/atomic"
 	"unique"
 
@@ -24,6 +25,10 @@ type Book struct {
 	table atomic.Pointer[Table]
 	// complete is true from the end of the first snapshot on.
 	complete atomic.Bool
+
+	mu sync.Mutex // guards change
+	// change is closed at the next swap; nil while nobody waits for one.
+	change chan struct{}
 
 	// The rest belongs to the writer.
 	runs  map[string]run // by Run UID
@@ -54,6 +59,28 @@ func NewBook(nodes Nodes) *Book {
 
 // Table returns the present table.
 func (b *Book) Table() *Table { return b.table.Load() }
+
+// Changed returns a channel that is closed when the table after this moment is
+// another one.
+func (b *Book) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.change == nil {
+		b.change = make(chan struct{})
+	}
+	return b.change
+}
+
+// swap makes a table the present one and wakes who waits for it.
+func (b *Book) swap(t *Table) {
+	b.table.Store(t)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.change != nil {
+		close(b.change)
+		b.change = nil
+	}
+}
 
 // Complete says whether the table was ever whole: before that, a Run that it
 // does not have may exist all the same.
@@ -90,7 +117,7 @@ func (b *Book) Apply(event *hearthv1.WatchRoutesResponse) (bad error) {
 		b.unseen = nil
 	}
 	if len(put)+len(removed) > 0 {
-		b.table.Store(b.Table().With(put, removed))
+		b.swap(b.Table().With(put, removed))
 	}
 	if event.GetSnapshotComplete() {
 		b.complete.Store(true)
