@@ -35,4 +35,6 @@
 // drained, the Runtime Server forgot the Run or could not be reached) does not.
 // The first disruption in a row is answered at once, further ones with the policy's
 // backoff, so that a Run that takes its node down cannot do it in a hot loop.
+//
+//hearth:machine
 package lifecycle

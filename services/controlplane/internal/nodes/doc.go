@@ -25,4 +25,6 @@
 //
 // After a restart of the control plane nobody knows when leases were last renewed:
 // Recover counts a whole one from there.
+//
+//hearth:machine
 package nodes

@@ -33,4 +33,6 @@
 // the demand fit, so its winner is its answer; in the one bucket that the demand
 // itself falls into, the search leaves out every branch in which nobody has
 // enough.
+//
+//hearth:machine
 package placement

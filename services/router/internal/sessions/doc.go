@@ -21,4 +21,6 @@
 // call must not begin anew without its caller knowing. What ends a session is
 // taken before the turn passes on, so that no waiting call ever meets a container
 // that is being destroyed; a late report of that container changes nothing.
+//
+//hearth:machine
 package sessions

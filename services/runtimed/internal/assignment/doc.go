@@ -22,4 +22,6 @@
 // reported first and forgotten afterwards, so that it cannot be lost in between.
 // A later release takes the place of an earlier failure that was not reported
 // yet, a fence takes the place of both: who lost the lease has nothing to say.
+//
+//hearth:machine
 package assignment

@@ -12,4 +12,6 @@
 // network does. A lease that has run out never comes back: an answer that
 // arrives after the deadline is refused, for the control plane may have given
 // the Runs away in between.
+//
+//hearth:machine
 package lease
