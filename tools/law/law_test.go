@@ -44,9 +44,13 @@ func TestWorkspaceKeepsTheLaw(t *testing.T) {
 // A package whose name says that it is a machine, or that keeps scripts as
 // machines do, has to be marked as one.
 func TestScriptedPackagesAreMarked(t *testing.T) {
-	scripts, err := filepath.Glob(filepath.Join(root, "*/*/internal/*/testdata/*.txt"))
-	if err != nil {
-		t.Fatal(err)
+	var scripts []string
+	for _, pattern := range []string{"*.txt", "*.story"} {
+		found, err := filepath.Glob(filepath.Join(root, "*/*/internal/*/testdata", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts = append(scripts, found...)
 	}
 	for _, script := range scripts {
 		folder := filepath.Dir(filepath.Dir(script))

@@ -21,4 +21,6 @@
 //
 // Which registration is the current one of a Run, and that a higher attempt
 // supersedes it, is judged in fence.go.
+//
+//hearth:machine
 package registration
