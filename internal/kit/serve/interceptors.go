@@ -95,16 +95,6 @@ func logged(log *slog.Logger) connect.ServerInterceptor {
 	}
 }
 
-// ours says whether an error is a fault of the service. One with a reason of its
-// own is a verdict that somebody wrote: HANDLER_ERROR is Internal, and the
-// function's business.
-func ours(err error) bool {
-	code := codeOf(err)
-	fault := code == connect.CodeInternal || code == connect.CodeUnknown || code == connect.CodeDataLoss
-	reason := edge.Reason(err)
-	return fault && (reason == "" || reason == edge.CodeReason(code))
-}
-
 // ours says that an error is a fault of this service: its code says so, and it has
 // no reason of the domain (a handler of a user's that failed is Internal too).
 func ours(err error) bool {
