@@ -79,7 +79,7 @@ func (i *Invoker) Do(ctx context.Context, call Call) (Answer, error) {
 	}
 	found, err := i.find(ctx, call)
 	if err != nil {
-		return Answer{}, verdicts.Error(err, facts(call, call.RunUID))
+		return Answer{}, verdicts.Error(err, facts(call, known(found, call)))
 	}
 	timeout, err := i.timeout(ctx, call.Timeout)
 	if err != nil {
@@ -170,6 +170,14 @@ func dispatch(ctx context.Context, call Call, r *route.Route, timeout time.Durat
 		ContentType:  res.GetContentType(),
 		Outputs:      res.GetOutputs(),
 	}, nil
+}
+
+// known is the UID of the Run that a refused call was meant for.
+func known(r *route.Route, call Call) string {
+	if call.RunUID == "" && r != nil {
+		return r.RunUID
+	}
+	return call.RunUID
 }
 
 func facts(call Call, uid string) map[string]string {
