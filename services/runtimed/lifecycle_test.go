@@ -379,7 +379,7 @@ func TestDrain(t *testing.T) {
 // Many Runs together stay within the bound on polls.
 func TestManyRunsPollWithinBound(t *testing.T) {
 	story(t, func(t *testing.T, h *house) {
-		const runs = 1000
+		const runs = 500
 		for i := range runs {
 			h.control.edit(func() {
 				uid := fmt.Sprintf("run-%d", i)

@@ -93,7 +93,8 @@ func (g *repository) unpack(ctx context.Context, commit, sub string, out *folder
 	tree := commit
 	if sub != "" {
 		tree += ":" + sub
-		if _, err := g.run(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", tree+"^{tree}"); err != nil {
+		kind, err := g.run(ctx, "cat-file", "-t", tree)
+		if err != nil || strings.TrimSpace(string(kind)) != "tree" {
 			return fmt.Errorf("%w: git subdirectory %q is no folder of commit %s", ErrInvalid, sub, commit)
 		}
 	}

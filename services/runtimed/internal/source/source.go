@@ -115,10 +115,12 @@ func checkUID(uid string) error {
 // classify makes one of the two sentinels of whatever went wrong.
 func classify(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, ErrInvalid), errors.Is(err, ErrUnavailable):
+	case errors.Is(err, ErrInvalid):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, ErrUnavailable):
+		return err
 	case errors.Is(err, folder.ErrRefused):
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
