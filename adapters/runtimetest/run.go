@@ -56,9 +56,7 @@ func runOver(ctx context.Context, target *Target, options Options, protocol Prot
 		return nil, err
 	}
 	defer w.close()
-	probe, cancel := context.WithTimeout(ctx, options.Soon)
-	defer cancel()
-	functions, err := w.probe(probe, name("probe"))
+	functions, err := w.find(ctx, options.Soon)
 	if err != nil {
 		return nil, err
 	}

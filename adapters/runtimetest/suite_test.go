@@ -189,7 +189,7 @@ func TestTargetsAreChecked(t *testing.T) {
 		"reach the target":   {URL: "http://127.0.0.1:1", Fixtures: set, Workspace: t.TempDir()},
 		"want http://HOST:P": {URL: "nonsense", Fixtures: set, Workspace: t.TempDir()},
 	} {
-		if _, err := runtimetest.Run(t.Context(), target, runtimetest.Options{}); err == nil || !strings.Contains(fmt.Sprint(err), want) {
+		if _, err := runtimetest.Run(t.Context(), target, runtimetest.Options{Soon: 200 * time.Millisecond}); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connecthttp"
@@ -45,6 +46,25 @@ func open(address string, protocol Protocol) (*wire, error) {
 
 func (w *wire) close() { w.dialer.Close() }
 
+// find is probe for a target that may be starting: it asks until limit.
+func (w *wire) find(ctx context.Context, limit time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		functions, err := w.probe(ctx, name("probe"))
+		if err == nil {
+			return functions, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false, err
+		}
+	}
+}
+
 // probe says whether the target has FunctionRuntime. An error means that there
 // is no Runtime Server to test.
 func (w *wire) probe(ctx context.Context, uid string) (bool, error) {
@@ -56,7 +76,7 @@ func (w *wire) probe(ctx context.Context, uid string) (bool, error) {
 		return true, nil
 	case connect.CodeOf(err) == connect.CodeUnimplemented:
 		return false, nil
-	case answered(err):
+	case answered(err) && connect.CodeOf(err) != connect.CodeUnavailable:
 		return true, nil
 	}
 	return false, fmt.Errorf("reach the target over %s: %w", w.protocol, err)
