@@ -236,6 +236,8 @@ type runtimeFake struct {
 	// calls are what was asked, in order.
 	calls []string
 	next  int
+	// news is closed and made anew with every call.
+	news chan struct{}
 	// polls counts FunctionStatus.
 	polls int
 	// register and invoke answer where they are set.
@@ -254,12 +256,14 @@ type registrationFake struct {
 }
 
 func newRuntimeFake() *runtimeFake {
-	return &runtimeFake{registrations: map[string]*registrationFake{}, tasks: map[string]*executorv1.StatusResponse{}, ahead: 1000 * time.Hour}
+	return &runtimeFake{registrations: map[string]*registrationFake{}, tasks: map[string]*executorv1.StatusResponse{}, ahead: 1000 * time.Hour, news: make(chan struct{})}
 }
 
 func (f *runtimeFake) enter(function bool, format string, args ...any) error {
 	if format != "" {
 		f.calls = append(f.calls, fmt.Sprintf(format, args...))
+		close(f.news)
+		f.news = make(chan struct{})
 	}
 	switch {
 	case f.down:

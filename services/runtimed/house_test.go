@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connectinprocess"
-	"go.uber.org/goleak"
 
 	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
 	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
@@ -26,8 +26,6 @@ import (
 	"github.com/hearth-run/hearth/services/runtimed"
 	"github.com/hearth-run/hearth/services/runtimed/internal/ledger"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // house is a node between a control plane and a Runtime Server that are fakes.
 type house struct {
@@ -128,6 +126,12 @@ func (h *house) close() {
 	if err := <-h.done; err != nil {
 		h.t.Error(err)
 	}
+	h.nothingLeft()
+}
+
+// nothingLeft checks what a node leaves behind when it has drained.
+func (h *house) nothingLeft() {
+	h.t.Helper()
 	if left := h.folders(); len(left) > 0 {
 		h.t.Errorf("left in the workspace: %v", left)
 	}
@@ -217,23 +221,7 @@ func (h *house) overWire(listen string) {
 		if path, ok := strings.CutPrefix(listen, "unix:"); ok {
 			where = "unix:" + filepath.Join(path, name)
 		}
-		server, err := serve.New(serve.Config{Listen: where}, slog.New(slog.DiscardHandler), rpc(h.t, service))
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		if err := server.Listen(); err != nil {
-			h.t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		go func() { done <- server.Run(ctx) }()
-		h.t.Cleanup(func() {
-			stop()
-			if err := <-done; err != nil {
-				h.t.Error(err)
-			}
-		})
-		c, err := dialer.Client(server.Address())
+		c, err := dialer.Client(h.listen(where, service))
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -245,8 +233,51 @@ func (h *house) overWire(listen string) {
 	h.deps.Runtime = executorv1connect.NewRuntimeClient(runtime)
 }
 
+// listen serves a fake until the test ends, and returns its address.
+func (h *house) listen(where string, service any) string {
+	server, err := serve.New(serve.Config{Listen: where}, slog.New(slog.DiscardHandler), rpc(h.t, service))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := server.Listen(); err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	h.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			h.t.Error(err)
+		}
+	})
+	return server.Address()
+}
+
 // exists says whether a file is there.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil || !os.IsNotExist(err) && err != fs.ErrNotExist
 }
+
+// awaitCall waits until the Runtime Server was asked something.
+func (h *house) awaitCall(call string) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		h.runtime.mu.Lock()
+		asked, news := slices.Contains(h.runtime.calls, call), h.runtime.news
+		h.runtime.mu.Unlock()
+		if asked {
+			return
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			h.t.Fatalf("waiting for %q: %q", call, h.runtime.asked())
+		}
+	}
+}
+
+func mkfifo(path string) error { return syscall.Mkfifo(path, 0o600) }
