@@ -17,16 +17,10 @@ from . import descriptors
 
 # The C functions: their wrappers in signal cost ten times as much.
 _getsignal, _setsignal = _signal.getsignal, _signal.signal
-_NUMBERS = [n for n in range(1, _signal.NSIG) if n not in (signal.SIGKILL, signal.SIGSTOP)]
-_LIMITS = (
-    resource.RLIMIT_NOFILE,
-    resource.RLIMIT_FSIZE,
-    resource.RLIMIT_AS,
-    resource.RLIMIT_DATA,
-    resource.RLIMIT_STACK,
-    resource.RLIMIT_NPROC,
-    resource.RLIMIT_CPU,
-)
+# Not the real-time signals: nobody's handler for them disturbs the next call.
+_NUMBERS = [n for n in range(1, 32) if n not in (signal.SIGKILL, signal.SIGSTOP)]
+# Those that a program sets for itself.
+_LIMITS = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_AS)
 _TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 
 

@@ -6,7 +6,7 @@ import array
 import os
 import socket
 import threading
-from typing import List, Optional, Tuple
+from typing import List, Tuple
 
 from . import descriptors, framing, message
 
@@ -15,6 +15,10 @@ Message = Tuple[int, List[bytes]]
 
 class Gone(Exception):
     """The socket is no longer ours: user code has closed or replaced its descriptor."""
+
+
+class Closed(Exception):
+    """The other side has gone."""
 
 
 class Channel:
@@ -31,10 +35,12 @@ class Channel:
         """Return the descriptor."""
         return self._socket.fileno()
 
-    def receive(self) -> Optional[Message]:
-        """Return the next message, None when the other side has gone."""
+    def receive(self) -> Message:
+        """Return the next message. Raises Closed."""
         raw = self._reader.read()
-        return None if raw is None else message.unpack(raw)
+        if raw is None:
+            raise Closed("the other side has gone")
+        return message.unpack(raw)
 
     def send(self, kind: int, *fields: message.Field) -> None:
         """Send one message whole. Raises Gone when the descriptor is not ours."""

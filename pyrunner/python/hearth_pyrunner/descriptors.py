@@ -27,16 +27,27 @@ def duplicate_high(fd: int) -> int:
     return raise_high(os.dup(fd))
 
 
+def close_all_but(kept: Iterable[int]) -> None:
+    """Close what was inherited by accident, from 3 up."""
+    known = set(kept)
+    for name in os.listdir("/proc/self/fd"):
+        fd = int(name)
+        if fd > 2 and fd not in known:
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # the descriptor of the listing itself
+
+
 def identity(fd: int) -> Identity:
-    """Return what the descriptor refers to."""
-    status = os.fstat(fd)
-    return status.st_dev, status.st_ino
+    """Return what the descriptor refers to: inode and device."""
+    return os.fstat(fd)[1:3]  # type: ignore[return-value]
 
 
 def same(fd: int, expected: Identity) -> bool:
     """Say whether the descriptor is open and still refers to the same thing."""
     try:
-        return identity(fd) == expected
+        return os.fstat(fd)[1:3] == expected
     except OSError:
         return False
 

@@ -52,11 +52,7 @@ class _Server:
         """Answer call after call."""
         self._conn.send(message.READY, self._pid)
         while True:
-            received = self._conn.receive()
-            if received is None:
-                process.end_children()
-                os._exit(0)
-            kind, fields = received
+            kind, fields = self._conn.receive()
             if kind != message.CALL:
                 raise message.Malformed(f"kind {kind} is no call")
             self._answer(*fields)

@@ -16,11 +16,16 @@ Run = Callable[[List[str]], None]
 
 
 def _template() -> Run:
-    from . import function, template
+    from . import descriptors, function, template
 
     # What a template can load.
     modes = {"function": function.load}
-    return lambda _: template.Template(CONTROL, modes).run()
+
+    def run(_: List[str]) -> None:
+        descriptors.close_all_but([CONTROL])
+        template.Template(CONTROL, modes).run()
+
+    return run
 
 
 def _executor() -> Run:

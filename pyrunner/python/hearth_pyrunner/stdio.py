@@ -44,7 +44,10 @@ class Streams:
 
     def flush(self) -> None:
         """Write out what was printed and not written yet, by Python or by C."""
-        for stream in {id(s): s for s in (self._out, self._err, sys.stdout, sys.stderr)}.values():
+        streams = [self._out, self._err]
+        if sys.stdout is not self._out or sys.stderr is not self._err:
+            streams += (sys.stdout, sys.stderr)
+        for stream in streams:
             try:
                 stream.flush()
             except Exception:  # closed, replaced by anything, or its descriptor is closed

@@ -36,17 +36,16 @@ class Template:
         returns."""
         try:
             self._run()
+        except (channel.Closed, BrokenPipeError, ConnectionResetError):
+            process.end_children()
+            os._exit(0)
         except BaseException as error:
             self._abort(error)
 
     def _run(self) -> None:
         process.adopt_orphans()
         while True:
-            received = self._conn.receive()
-            if received is None:
-                process.end_children()
-                os._exit(0)
-            kind, fields = received
+            kind, fields = self._conn.receive()
             self._steps[kind](self, fields)
 
     def _load(self, fields: List[bytes]) -> None:
@@ -91,21 +90,24 @@ class Template:
             process.adopt_orphans()
             self._conn.close()
             reseed.reseed()
-            self._begin(control)
         except BaseException as error:
             self._abort(error)
+        self._begin(control)
 
     def _serve(self, _: List[bytes]) -> None:
         """Answer calls here, because the imports have left threads alive."""
-        control = self._conn.take_descriptor()
-        try:
-            self._begin(control)
-        except BaseException as error:
-            self._abort(error)
+        self._begin(self._conn.take_descriptor())
 
     def _begin(self, control: int) -> None:
-        gc.enable()
-        self._loaded.serve(control, self._streams)
+        """Answer calls until the other side goes."""
+        try:
+            gc.enable()
+            self._loaded.serve(control, self._streams)
+        except (channel.Closed, BrokenPipeError, ConnectionResetError):
+            process.end_children()
+            os._exit(0)
+        except BaseException as error:
+            self._abort(error)
 
     def _abort(self, error: BaseException) -> None:
         try:
