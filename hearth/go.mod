@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	connectrpc.com/connect/v2 v2.0.2
+	connectrpc.com/grpcreflect/v2 v2.0.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/hearth-run/hearth/adapters v0.0.0
 	github.com/hearth-run/hearth/examples v0.0.0
@@ -12,7 +13,8 @@ require (
 	github.com/hearth-run/hearth/services/controlplane v0.0.0
 	github.com/hearth-run/hearth/services/gateway v0.0.0
 	github.com/hearth-run/hearth/services/runtimed v0.0.0
-	github.com/hearth-run/hearth/services/worker v0.0.0-00010101000000-000000000000
+	github.com/hearth-run/hearth/services/worker v0.0.0
+	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/sys v0.50.0
 	google.golang.org/protobuf v1.36.12
@@ -25,7 +27,6 @@ require (
 	cel.dev/expr v0.25.3 // indirect
 	connectrpc.com/connect v1.21.1 // indirect
 	connectrpc.com/grpchealth v1.5.0 // indirect
-	connectrpc.com/grpcreflect/v2 v2.0.0 // indirect
 	connectrpc.com/otelconnect v0.12.0 // indirect
 	connectrpc.com/validate v0.9.0 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
@@ -41,7 +42,6 @@ require (
 	go.opentelemetry.io/otel v1.46.0 // indirect
 	go.opentelemetry.io/otel/metric v1.46.0 // indirect
 	go.opentelemetry.io/otel/trace v1.46.0 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/exp v0.0.0-20260820142414-ca536658362e // indirect
 	golang.org/x/term v0.48.0 // indirect
 	golang.org/x/text v0.41.0 // indirect

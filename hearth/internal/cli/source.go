@@ -31,7 +31,7 @@ func readSource(name string) (*hearthv1.Source, error) {
 	if !info.IsDir() {
 		folder, file = filepath.Split(filepath.Clean(name))
 	}
-	source, err := collect(os.DirFS(filepath.Clean(folder+".")), file)
+	source, err := collect(os.DirFS(filepath.Clean(folder)), file)
 	if err != nil {
 		return nil, usagef("--source %s: %w", name, err)
 	}

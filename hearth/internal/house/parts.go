@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hearth-run/hearth/adapters/bash"
 	"github.com/hearth-run/hearth/adapters/python"
 	"github.com/hearth-run/hearth/adapters/runtimeserver"
 	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
@@ -82,6 +83,8 @@ func (h *House) language(ctx context.Context, name string) (runtimeserver.Langua
 	switch name {
 	case "python":
 		return python.New(ctx, h.cfg.Python, python.Deps{Log: h.log.With("service", "runtime-python")})
+	case "bash":
+		return bash.New(bash.Config{})
 	default:
 		return nil, fmt.Errorf("no such runtime: use python or bash")
 	}

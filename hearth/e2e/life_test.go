@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// SIGTERM ends everything within five seconds, with status 0.
+func TestSIGTERM(t *testing.T) {
+	h := spawn(t, t.TempDir())
+	h.create(t, "python", "python", "app.hello", examples("python", "hello"))
+	h.create(t, "bash", "bash", "hello.greet", examples("bash", "hello"))
+	if left := processes(t, h.data); len(left) < 2 {
+		t.Errorf("only %v belong to the house: the test sees too few", left)
+	}
+	start := time.Now()
+	if code := h.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, h.stderr)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if left := processes(t, h.data); len(left) > 0 {
+		t.Errorf("left running: %v", left)
+	}
+	sockets, err := filepath.Glob(filepath.Join(h.data, "sockets", "*"))
+	if err != nil || len(sockets) > 0 {
+		t.Errorf("left behind: %v %v", sockets, err)
+	}
+}
+
+// After kill -9 a new start brings the Runs back, and ends what the first life
+// has left.
+func TestKillAndRestart(t *testing.T) {
+	data := t.TempDir()
+	first := spawn(t, data)
+	first.create(t, "hello", "python", "app.hello", examples("python", "hello"))
+	first.create(t, "shell", "bash", "hello.greet", examples("bash", "hello"))
+	uid := first.uid(t, "hello")
+	before := processes(t, data)
+	if err := first.process.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	first.stop()
+
+	second := spawn(t, data)
+	second.run(t, 0, "run", "wait", "hello")
+	second.run(t, 0, "run", "wait", "shell")
+	if now := second.uid(t, "hello"); now != uid {
+		t.Errorf("Run %s came back as %s", uid, now)
+	}
+	second.call(t, "hello", "{}").wants(t, 200, "")
+	second.call(t, "shell", "{}").wants(t, 200, "")
+	for _, old := range before {
+		for _, now := range processes(t, data) {
+			if old == now {
+				t.Errorf("%s of the first life is alive", old)
+			}
+		}
+	}
+	if code := second.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if left := processes(t, data); len(left) > 0 {
+		t.Errorf("left running: %v", left)
+	}
+}
+
+func (h *house) uid(t *testing.T, name string) string {
+	t.Helper()
+	out, _ := h.run(t, 0, "run", "get", name)
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) == 2 && fields[0] == "UID:" {
+			return fields[1]
+		}
+	}
+	t.Fatalf("no UID in %s", out)
+	return ""
+}
+
+// Two houses cannot live in one folder, and the second one says so.
+func TestLock(t *testing.T) {
+	h := up(t)
+	cmd := command("up", "--data", h.data, "--gateway", "127.0.0.1:0", "--control-plane", "127.0.0.1:0")
+	out, err := cmd.CombinedOutput()
+	if err == nil || cmd.ProcessState.ExitCode() != 1 || !bytes.Contains(out, []byte("another Hearth uses this data folder")) || !bytes.Contains(out, []byte("--data")) {
+		t.Errorf("%v: %s", err, out)
+	}
+	h.run(t, 0, "status")
+}
+
+// The demo is right about everything it shows.
+func TestDemo(t *testing.T) {
+	out, err := command("demo", "--exit").CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("Every answer was right.")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// processes returns "pid name start" of every process that has to do with a
+// folder: it works in it, or its command line or environment names it.
+func processes(t *testing.T, folder string) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, dir := range dirs {
+		// A process can end while it is looked at: then it is not there.
+		cwd, _ := os.Readlink(filepath.Join(dir, "cwd"))
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		cmdline, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 20 || filepath.Base(dir) == "self" {
+			continue
+		}
+		if strings.HasPrefix(cwd, folder) || bytes.Contains(environ, []byte(folder)) || bytes.Contains(cmdline, []byte(folder)) {
+			name, _, _ := strings.Cut(string(cmdline), "\x00")
+			found = append(found, filepath.Base(dir)+" "+name+" "+fields[19])
+		}
+	}
+	return found
+}
