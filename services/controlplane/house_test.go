@@ -81,7 +81,7 @@ func open(t testing.TB, cfg controlplane.Config, transport string) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, ctx: ctx,
+	h := &house{t: t, ctx: context.Background(),
 		runs: hearthv1connect.NewRunServiceClient(client), nodes: hearthv1connect.NewNodeServiceClient(client),
 		routes: hearthv1connect.NewRouteServiceClient(client)}
 	h.close = func() {

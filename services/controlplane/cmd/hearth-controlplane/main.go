@@ -15,7 +15,7 @@ import (
 func main() {
 	var flags struct {
 		controlplane.Process `embed:""`
-		Log             logs.Config `embed:"" prefix:"log-"`
+		Log                  logs.Config `embed:"" prefix:"log-"`
 	}
 	parser, err := config.Parser(&flags)
 	parser.FatalIfErrorf(err)

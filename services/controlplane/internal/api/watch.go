@@ -19,6 +19,11 @@ func (s *runs) WatchRuns(ctx context.Context, req *hearthv1.WatchRunsRequest, st
 	if err != nil {
 		return table.Error(err, nil)
 	}
+	// Over HTTP the caller's watch is open once it has the headers, which would
+	// otherwise wait for the first event.
+	if err := stream.SendHeaders(); err != nil {
+		return err
+	}
 	w := &runWatch{match: matcher(req.GetFilter()), send: stream.Send}
 	version := req.GetResourceVersion()
 	if version == 0 {
