@@ -1,2 +1,37 @@
 // Package router owns the placement of executions on workers, and their sessions.
+//
+// The way of a call: proxy.go reads the first message → plan.go judges it →
+// dispatch.go waits for the session's turn, has a worker chosen and tries it →
+// relay.go streams in both directions → edge.go says what it came to. Reports of
+// workers come in through registry.go. What is known of workers, containers and
+// sessions is in internal/cluster, which puts one lock around two pure machines,
+// internal/placement and internal/sessions; internal/workers dials and probes.
+//
+// # What a worker must know
+//
+//   - It reports to every router by PostWorkerStatus (with a new incarnation at
+//     every start), and again as soon as any post answers updated=false, followed by
+//     the state of each container: so a restarted router knows all again. The
+//     reports of one container arrive in the order of its states.
+//   - A silent worker is evicted after 30 s: utilization every 10 s keeps it, and
+//     must include every container that was reported before it. A container is
+//     counted by the router until then from the call that it was created for, which
+//     it knows by request_id, or by container_id in an answer.
+//   - It is probed by grpc.health.v1 with an empty service name. NOT_SERVING is a
+//     failed probe; three in a row evict it and end its calls. STATUS_REMOVED takes
+//     it out of the choice and of the probes, and lets its calls end.
+//   - It refuses before anything ran, and before its first message, with
+//     ResourceExhausted or Unavailable and the reason WORKER_FULL, WORKER_STOPPING or
+//     ADMISSION_REFUSED (ResourceExhausted without any reason counts too): the call
+//     then goes to the next worker, together with the part of its body that was
+//     sent, as long as that part fits in ReplayBytes. Every other error is the call's
+//     own.
+//   - A message without data may come first, as soon as the container is known: it
+//     tells the ids and is not passed on. success on the last message says whether the
+//     session's container lives on.
+//   - After a call without a session, or a failed one, the router counts the
+//     container as gone at once; one that is still being taken down should not count
+//     against admission.
+//   - A cancelled call, whoever cancelled it, has failed: its container is destroyed.
+//   - Calls come in gRPC over h2c or TLS, or inside the process.
 package router

@@ -51,13 +51,6 @@ type tree struct {
 	free  []int32 // empty leaves
 }
 
-func (t *tree) root() *entry {
-	if len(t.nodes) == 0 {
-		return &empty
-	}
-	return &t.nodes[len(t.nodes)-1][0]
-}
-
 // add puts a worker into an empty leaf and returns the leaf.
 func (t *tree) add(e entry, r room) int32 {
 	if len(t.free) == 0 {

@@ -46,3 +46,31 @@ func (m *Machine) Known(worker string) bool {
 	_, known := m.slots[worker]
 	return known
 }
+
+// URI is where a worker serves, "" if it is not known.
+func (m *Machine) URI(worker string) string {
+	if slot, known := m.slots[worker]; known {
+		return m.workers[slot].URI
+	}
+	return ""
+}
+
+// URIs is where each worker serves, by id; without those that have no uri.
+func (m *Machine) URIs() map[string]string {
+	uris := make(map[string]string, len(m.slots))
+	for id, slot := range m.slots {
+		if uri := m.workers[slot].URI; uri != "" {
+			uris[id] = uri
+		}
+	}
+	return uris
+}
+
+// Seen takes a sign of life, and says whether the worker is known.
+func (m *Machine) Seen(now time.Time, worker string) bool {
+	slot, known := m.slots[worker]
+	if known {
+		m.workers[slot].seen = now
+	}
+	return known
+}
