@@ -101,13 +101,19 @@ func (s *state) remembered() (*cgroup.Parent, error) {
 	return p, nil
 }
 
-// release gives the folder back; the groups' parents go where they are empty.
+// release gives the folder back; the groups' parents go where they are empty. It may
+// be repeated.
 func (s *state) release(p *cgroup.Parent) error {
 	var err error
 	if p != nil {
-		if err = p.Remove(); err == nil {
-			err = os.Remove(s.cgroupsFile())
-		}
+		err = p.Remove()
 	}
-	return errors.Join(err, s.lock.Close())
+	if err == nil {
+		err = os.Remove(s.cgroupsFile())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	_ = s.lock.Close()
+	return err
 }

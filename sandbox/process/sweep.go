@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -57,12 +58,46 @@ func (s *state) sweep(patience time.Duration) (Swept, error) {
 	return swept, err
 }
 
+// Leftovers lists what the driver on root, living or gone, has outside of that folder:
+// control groups, and mounts below it.
+func Leftovers(root string) ([]string, error) {
+	s := &state{dir: root}
+	parent, err := s.remembered()
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	if parent != nil {
+		for _, dir := range parent.Dirs {
+			left = append(left, dir)
+		}
+		for _, name := range parent.Names() {
+			left = append(left, filepath.Join(cgroupName(root), name))
+		}
+	}
+	mounts, err := mountsBelow(root)
+	return append(left, mounts...), err
+}
+
 // unmountBelow detaches every mount in this process's namespace that lies below dir.
 // The driver makes none there; it is what other tools may have left.
 func unmountBelow(dir string) (int, error) {
-	file, err := os.Open("/proc/self/mountinfo")
+	points, err := mountsBelow(dir)
 	if err != nil {
 		return 0, err
+	}
+	for i := len(points) - 1; i >= 0; i-- {
+		if err := unix.Unmount(points[i], unix.MNT_DETACH); err != nil {
+			return 0, fmt.Errorf("unmount %s: %w", points[i], err)
+		}
+	}
+	return len(points), nil
+}
+
+func mountsBelow(dir string) ([]string, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = file.Close() }()
 	var points []string
@@ -72,10 +107,5 @@ func unmountBelow(dir string) (int, error) {
 			points = append(points, fields[4])
 		}
 	}
-	for i := len(points) - 1; i >= 0; i-- {
-		if err := unix.Unmount(points[i], unix.MNT_DETACH); err != nil {
-			return 0, fmt.Errorf("unmount %s: %w", points[i], err)
-		}
-	}
-	return len(points), nil
+	return points, nil
 }
