@@ -121,3 +121,27 @@ func printable(id string) error {
 	}
 	return nil
 }
+
+// FileBeneath returns the path, symlinks resolved, of a file beneath a folder
+// whose own symlinks are resolved already. It is for languages' Resolve.
+// Errors: ErrHandlerInvalid with a text for the caller.
+func FileBeneath(dir, name string) (string, error) {
+	if !filepath.IsLocal(name) || strings.ContainsRune(name, 0) {
+		return "", edge.Publicf(ErrHandlerInvalid, "file %q must lie beneath working_dir", clip(name, 256))
+	}
+	path, err := filepath.EvalSymlinks(filepath.Join(dir, name))
+	if err != nil {
+		return "", edge.Publicf(ErrHandlerInvalid, "file %q beneath working_dir cannot be used: %s", clip(name, 256), why(err))
+	}
+	if !beneath(dir, path) {
+		return "", edge.Publicf(ErrHandlerInvalid, "file %q leaves working_dir (symlinks resolved)", clip(name, 256))
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", edge.Publicf(ErrHandlerInvalid, "file %q beneath working_dir cannot be used: %s", clip(name, 256), why(err))
+	}
+	if !info.Mode().IsRegular() {
+		return "", edge.Publicf(ErrHandlerInvalid, "%q beneath working_dir is not a regular file", clip(name, 256))
+	}
+	return path, nil
+}

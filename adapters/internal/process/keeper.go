@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -74,6 +75,11 @@ func Open(cfg Config) (*Keeper, error) {
 func (k *Keeper) open() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become child subreaper: %w", err)
+	}
+	// What this process was itself given and did not ask for must not reach user
+	// code. Go marks its own descriptors; kernels before 5.11 cannot do it for all.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("mark descriptors: %w", err)
 	}
 	if err := k.sweep(); err != nil {
 		return err

@@ -1,0 +1,62 @@
+# What a warm bash runs: it sources the function's file once, and forks one
+# subshell a call. Neither the handler's name nor a payload is ever evaluated.
+#
+# The channels are files of the server, reached as /proc/$PPID/fd/N and opened
+# only for as long as they are used: user code inherits none of them.
+#
+#   control  one line a call, the invocation's ID, read by the waiting subshell
+#   status   "loaded", "syntax" or "no-function"; then, for each call, "waits PID
+#            N" from the subshell and "ended STATUS" from its parent
+#   payload, output, errors   of the call
+builtin readonly __hearth_file=$1 __hearth_function=$2 __hearth_fd=/proc/$PPID/fd
+builtin readonly __hearth_control=$3 __hearth_status=$4 __hearth_payload=$5 __hearth_output=$6 __hearth_errors=$7
+builtin readonly __hearth_cgroup_0=$8 __hearth_cgroup_1=$9
+builtin set --
+
+if ! "$BASH" -n "$__hearth_file"; then
+  builtin echo syntax >"$__hearth_fd/$__hearth_status"
+  builtin exit 2
+fi
+
+# At the top level, so that what the file declares is global; not in a condition,
+# so that its "set -e" means what it says.
+builtin source "$__hearth_file"
+
+# The file's options belong to its calls, not to this loop.
+__hearth_options=()
+for __hearth_option in allexport errexit errtrace functrace noclobber noglob nounset physical pipefail posix xtrace; do
+  [[ -o $__hearth_option ]] || builtin continue
+  __hearth_options+=(-o "$__hearth_option")
+  builtin set +o "$__hearth_option"
+done 2>/dev/null
+builtin unset __hearth_option
+builtin trap - DEBUG ERR EXIT RETURN
+
+if ! builtin declare -F -- "$__hearth_function" >/dev/null; then
+  builtin echo no-function >"$__hearth_fd/$__hearth_status"
+  builtin exit 2
+fi
+builtin echo loaded >"$__hearth_fd/$__hearth_status"
+exec >/dev/null 2>&1
+builtin set -m
+
+__hearth_turn=0
+while :; do
+  (
+    if ((__hearth_turn)); then __hearth_cgroup=$__hearth_cgroup_1; else __hearth_cgroup=$__hearth_cgroup_0; fi
+    [[ -z $__hearth_cgroup ]] || builtin echo 0 >"$__hearth_cgroup/cgroup.procs"
+    exec >"$__hearth_fd/$__hearth_output" 2>"$__hearth_fd/$__hearth_errors"
+    builtin echo "waits $BASHPID $__hearth_turn" >"$__hearth_fd/$__hearth_status"
+    # The end of the pipe is the end of the server.
+    IFS= builtin read -r HEARTH_INVOCATION_ID <"$__hearth_fd/$__hearth_control" || builtin kill -KILL $$ $BASHPID
+    builtin export HEARTH_INVOCATION_ID
+    builtin mapfile -d '' -n 1 -t __hearth_input <"$__hearth_fd/$__hearth_payload"
+    builtin set -- "${__hearth_input[0]-}"
+    builtin unset __hearth_input
+    ((${#__hearth_options[@]} == 0)) || builtin set "${__hearth_options[@]}"
+    "$__hearth_function" "$1"
+  ) &
+  builtin wait -f $!
+  builtin echo "ended $?" >"$__hearth_fd/$__hearth_status"
+  __hearth_turn=$((1 - __hearth_turn))
+done
