@@ -18,6 +18,12 @@ if ! "$BASH" -n "$__hearth_file"; then
   builtin exit 2
 fi
 
+# Bytes are read three times as fast as characters.
+__hearth_read() {
+  builtin local LC_ALL=C
+  builtin mapfile -d '' -n 1 -t __hearth_input <"$__hearth_fd/$__hearth_payload"
+}
+
 # At the top level, so that what the file declares is global; not in a condition,
 # so that its "set -e" means what it says.
 builtin source "$__hearth_file"
@@ -50,11 +56,10 @@ while :; do
     # The end of the pipe is the end of the server.
     IFS= builtin read -r HEARTH_INVOCATION_ID <"$__hearth_fd/$__hearth_control" || builtin kill -KILL $$ $BASHPID
     builtin export HEARTH_INVOCATION_ID
-    builtin mapfile -d '' -n 1 -t __hearth_input <"$__hearth_fd/$__hearth_payload"
-    builtin set -- "${__hearth_input[0]-}"
-    builtin unset __hearth_input
+    __hearth_read
     ((${#__hearth_options[@]} == 0)) || builtin set "${__hearth_options[@]}"
-    "$__hearth_function" "$1"
+    # Straight from where it was read: each copy of 1 MiB costs milliseconds.
+    "$__hearth_function" "${__hearth_input[0]-}"
   ) &
   builtin wait -f $!
   builtin echo "ended $?" >"$__hearth_fd/$__hearth_status"
