@@ -24,6 +24,8 @@ type Config struct {
 	// WatchHistory is how many changes of Runs are kept for watches; one that lags
 	// behind further is told to list again.
 	WatchHistory int `help:"Changes that are kept for watches." default:"16384"`
+	// KeepArchives is how long an uploaded archive is kept that no Run names.
+	KeepArchives time.Duration `help:"How long an archive is kept that no Run names." default:"1h"`
 	// NoSync leaves out fsync: a kill still loses nothing that was acknowledged, a
 	// loss of power may. For tests.
 	NoSync bool `help:"Do without fsync: a loss of power may lose Runs."`
@@ -36,6 +38,7 @@ func Default() Config {
 		LeaseMargin:   2 * time.Second,
 		KeepLostNodes: time.Hour,
 		WatchHistory:  16384,
+		KeepArchives:  time.Hour,
 	}
 }
 
@@ -52,5 +55,6 @@ func (c Config) Validate() error {
 	check(c.LeaseMargin >= 10*time.Millisecond && c.LeaseMargin <= time.Hour, "lease_margin is %v: use 10ms to 1h", c.LeaseMargin)
 	check(c.KeepLostNodes >= 0, "keep_lost_nodes is %v: use 0 or more", c.KeepLostNodes)
 	check(c.WatchHistory >= 1 && c.WatchHistory <= 1<<22, "watch_history is %d: use 1 to 4194304", c.WatchHistory)
+	check(c.KeepArchives >= time.Second, "keep_archives is %v: use 1s or more", c.KeepArchives)
 	return errors.Join(errs...)
 }

@@ -14,10 +14,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"time"
 
 	"connectrpc.com/connect/v2"
 
 	"github.com/hearth-run/hearth/services/controlplane/internal/api"
+	"github.com/hearth-run/hearth/services/controlplane/internal/archive"
 	"github.com/hearth-run/hearth/services/controlplane/internal/ledger"
 	"github.com/hearth-run/hearth/services/controlplane/internal/nodes"
 	"github.com/hearth-run/hearth/services/controlplane/internal/store"
@@ -58,30 +60,70 @@ func (s *Service) Ready() error { return s.api.Ready() }
 // Run opens the store and serves until ctx is done; once it has returned, nothing
 // of the service runs and the store is closed. It is called once.
 // Errors: the store cannot be opened or read.
-func (s *Service) Run(ctx context.Context) (err error) {
-	st, book, err := s.open()
+func (s *Service) Run(ctx context.Context) error {
+	h, err := s.open()
 	if err != nil {
 		s.api.Fail()
 		return err
 	}
-	s.api.Open(book)
-	return errors.Join(book.Run(ctx), st.Close())
+	s.api.Open(h.book, h.shelf)
+	collected := make(chan struct{})
+	go func() {
+		defer close(collected)
+		s.collect(ctx, h)
+	}()
+	err = h.book.Run(ctx)
+	<-collected
+	return errors.Join(err, h.store.Close())
 }
 
-func (s *Service) open() (*store.Store, *ledger.Ledger, error) {
+// holdings are what the service keeps on disk, and the ledger over it.
+type holdings struct {
+	store *store.Store
+	shelf *archive.Shelf
+	book  *ledger.Ledger
+}
+
+func (s *Service) open() (*holdings, error) {
 	if err := os.MkdirAll(s.cfg.Data, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("make data folder: %w", err)
+		return nil, fmt.Errorf("make data folder: %w", err)
 	}
 	st, err := store.Open(store.Options{Path: filepath.Join(s.cfg.Data, "runs.db"), NoSync: s.cfg.NoSync})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	// The store's lock is ours: the archives beside it are too.
+	shelf, err := archive.Open(filepath.Join(s.cfg.Data, "archives"), s.cfg.KeepArchives, !s.cfg.NoSync)
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
 	}
 	book, err := ledger.Open(ledger.Config{
 		Terms:   nodes.Terms{Lease: s.cfg.Lease, Margin: s.cfg.LeaseMargin, Keep: s.cfg.KeepLostNodes},
 		History: s.cfg.WatchHistory, Jitter: rand.Float64,
 	}, s.log, st)
 	if err != nil {
-		return nil, nil, errors.Join(err, st.Close())
+		return nil, errors.Join(err, st.Close())
 	}
-	return st, book, nil
+	return &holdings{store: st, shelf: shelf, book: book}, nil
+}
+
+// collect removes archives that nobody names, a few times in the span for which
+// they are kept.
+func (s *Service) collect(ctx context.Context, h *holdings) {
+	clock := time.NewTicker(s.cfg.KeepArchives / 4)
+	defer clock.Stop()
+	for {
+		select {
+		case <-clock.C:
+		case <-ctx.Done():
+			return
+		}
+		removed, err := h.shelf.Collect(h.book.Names)
+		if err != nil {
+			s.log.Error("archives not collected", "err", err)
+		}
+		if removed > 0 {
+			s.log.Info("archives collected", "removed", removed)
+		}
+	}
 }

@@ -1235,6 +1235,95 @@ func (x *DrainNodeResponse) GetRemaining() int32 {
 	return 0
 }
 
+type FetchArchiveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sha256        string                 `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchArchiveRequest) Reset() {
+	*x = FetchArchiveRequest{}
+	mi := &file_hearth_v1_node_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchArchiveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchArchiveRequest) ProtoMessage() {}
+
+func (x *FetchArchiveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hearth_v1_node_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchArchiveRequest.ProtoReflect.Descriptor instead.
+func (*FetchArchiveRequest) Descriptor() ([]byte, []int) {
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FetchArchiveRequest) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+type FetchArchiveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The next piece, at most 1 MiB.
+	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchArchiveResponse) Reset() {
+	*x = FetchArchiveResponse{}
+	mi := &file_hearth_v1_node_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchArchiveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchArchiveResponse) ProtoMessage() {}
+
+func (x *FetchArchiveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hearth_v1_node_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchArchiveResponse.ProtoReflect.Descriptor instead.
+func (*FetchArchiveResponse) Descriptor() ([]byte, []int) {
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *FetchArchiveResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type ListNodesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1243,7 +1332,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_hearth_v1_node_proto_msgTypes[17]
+	mi := &file_hearth_v1_node_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1344,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hearth_v1_node_proto_msgTypes[17]
+	mi := &file_hearth_v1_node_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1357,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_hearth_v1_node_proto_rawDescGZIP(), []int{17}
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{19}
 }
 
 type ListNodesResponse struct {
@@ -1280,7 +1369,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_hearth_v1_node_proto_msgTypes[18]
+	mi := &file_hearth_v1_node_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1381,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hearth_v1_node_proto_msgTypes[18]
+	mi := &file_hearth_v1_node_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1394,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_hearth_v1_node_proto_rawDescGZIP(), []int{18}
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -1323,7 +1412,7 @@ type WatchRoutesRequest struct {
 
 func (x *WatchRoutesRequest) Reset() {
 	*x = WatchRoutesRequest{}
-	mi := &file_hearth_v1_node_proto_msgTypes[19]
+	mi := &file_hearth_v1_node_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1424,7 @@ func (x *WatchRoutesRequest) String() string {
 func (*WatchRoutesRequest) ProtoMessage() {}
 
 func (x *WatchRoutesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hearth_v1_node_proto_msgTypes[19]
+	mi := &file_hearth_v1_node_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1437,7 @@ func (x *WatchRoutesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRoutesRequest.ProtoReflect.Descriptor instead.
 func (*WatchRoutesRequest) Descriptor() ([]byte, []int) {
-	return file_hearth_v1_node_proto_rawDescGZIP(), []int{19}
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{21}
 }
 
 type WatchRoutesResponse struct {
@@ -1364,7 +1453,7 @@ type WatchRoutesResponse struct {
 
 func (x *WatchRoutesResponse) Reset() {
 	*x = WatchRoutesResponse{}
-	mi := &file_hearth_v1_node_proto_msgTypes[20]
+	mi := &file_hearth_v1_node_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1465,7 @@ func (x *WatchRoutesResponse) String() string {
 func (*WatchRoutesResponse) ProtoMessage() {}
 
 func (x *WatchRoutesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hearth_v1_node_proto_msgTypes[20]
+	mi := &file_hearth_v1_node_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1478,7 @@ func (x *WatchRoutesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRoutesResponse.ProtoReflect.Descriptor instead.
 func (*WatchRoutesResponse) Descriptor() ([]byte, []int) {
-	return file_hearth_v1_node_proto_rawDescGZIP(), []int{20}
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WatchRoutesResponse) GetRoutes() []*Route {
@@ -1423,7 +1512,7 @@ type GetRouteRequest struct {
 
 func (x *GetRouteRequest) Reset() {
 	*x = GetRouteRequest{}
-	mi := &file_hearth_v1_node_proto_msgTypes[21]
+	mi := &file_hearth_v1_node_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1524,7 @@ func (x *GetRouteRequest) String() string {
 func (*GetRouteRequest) ProtoMessage() {}
 
 func (x *GetRouteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hearth_v1_node_proto_msgTypes[21]
+	mi := &file_hearth_v1_node_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1537,7 @@ func (x *GetRouteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRouteRequest.ProtoReflect.Descriptor instead.
 func (*GetRouteRequest) Descriptor() ([]byte, []int) {
-	return file_hearth_v1_node_proto_rawDescGZIP(), []int{21}
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetRouteRequest) GetNamespace() string {
@@ -1474,7 +1563,7 @@ type GetRouteResponse struct {
 
 func (x *GetRouteResponse) Reset() {
 	*x = GetRouteResponse{}
-	mi := &file_hearth_v1_node_proto_msgTypes[22]
+	mi := &file_hearth_v1_node_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1575,7 @@ func (x *GetRouteResponse) String() string {
 func (*GetRouteResponse) ProtoMessage() {}
 
 func (x *GetRouteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hearth_v1_node_proto_msgTypes[22]
+	mi := &file_hearth_v1_node_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1588,7 @@ func (x *GetRouteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRouteResponse.ProtoReflect.Descriptor instead.
 func (*GetRouteResponse) Descriptor() ([]byte, []int) {
-	return file_hearth_v1_node_proto_rawDescGZIP(), []int{22}
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetRouteResponse) GetRoute() *Route {
@@ -1530,7 +1619,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_hearth_v1_node_proto_msgTypes[23]
+	mi := &file_hearth_v1_node_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1631,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_hearth_v1_node_proto_msgTypes[23]
+	mi := &file_hearth_v1_node_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1644,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_hearth_v1_node_proto_rawDescGZIP(), []int{23}
+	return file_hearth_v1_node_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Route) GetNamespace() string {
@@ -1705,7 +1794,11 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\bnode_uid\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x01R\anodeUid\"1\n" +
 	"\x11DrainNodeResponse\x12\x1c\n" +
-	"\tremaining\x18\x01 \x01(\x05R\tremaining\"\x12\n" +
+	"\tremaining\x18\x01 \x01(\x05R\tremaining\"D\n" +
+	"\x13FetchArchiveRequest\x12-\n" +
+	"\x06sha256\x18\x01 \x01(\tB\x15\xbaH\x12r\x102\x0e^[0-9a-f]{64}$R\x06sha256\"*\n" +
+	"\x14FetchArchiveResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"\x12\n" +
 	"\x10ListNodesRequest\":\n" +
 	"\x11ListNodesResponse\x12%\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x0f.hearth.v1.NodeR\x05nodes\"\x14\n" +
@@ -1737,7 +1830,7 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\x10AssignmentAction\x12!\n" +
 	"\x1dASSIGNMENT_ACTION_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ASSIGNMENT_ACTION_SERVE\x10\x01\x12\x1d\n" +
-	"\x19ASSIGNMENT_ACTION_RELEASE\x10\x022\xfa\x03\n" +
+	"\x19ASSIGNMENT_ACTION_RELEASE\x10\x022\xcd\x04\n" +
 	"\vNodeService\x12O\n" +
 	"\fRegisterNode\x12\x1e.hearth.v1.RegisterNodeRequest\x1a\x1f.hearth.v1.RegisterNodeResponse\x12I\n" +
 	"\n" +
@@ -1745,7 +1838,8 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\x10WatchAssignments\x12\".hearth.v1.WatchAssignmentsRequest\x1a#.hearth.v1.WatchAssignmentsResponse0\x01\x12[\n" +
 	"\x10ReportAssignment\x12\".hearth.v1.ReportAssignmentRequest\x1a#.hearth.v1.ReportAssignmentResponse\x12F\n" +
 	"\tDrainNode\x12\x1b.hearth.v1.DrainNodeRequest\x1a\x1c.hearth.v1.DrainNodeResponse\x12K\n" +
-	"\tListNodes\x12\x1b.hearth.v1.ListNodesRequest\x1a\x1c.hearth.v1.ListNodesResponse\"\x03\x90\x02\x012\xa8\x01\n" +
+	"\tListNodes\x12\x1b.hearth.v1.ListNodesRequest\x1a\x1c.hearth.v1.ListNodesResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"\fFetchArchive\x12\x1e.hearth.v1.FetchArchiveRequest\x1a\x1f.hearth.v1.FetchArchiveResponse0\x012\xa8\x01\n" +
 	"\fRouteService\x12N\n" +
 	"\vWatchRoutes\x12\x1d.hearth.v1.WatchRoutesRequest\x1a\x1e.hearth.v1.WatchRoutesResponse0\x01\x12H\n" +
 	"\bGetRoute\x12\x1a.hearth.v1.GetRouteRequest\x1a\x1b.hearth.v1.GetRouteResponse\"\x03\x90\x02\x01B5Z3github.com/hearth-run/hearth/gen/hearth/v1;hearthv1b\x06proto3"
@@ -1763,7 +1857,7 @@ func file_hearth_v1_node_proto_rawDescGZIP() []byte {
 }
 
 var file_hearth_v1_node_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_hearth_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_hearth_v1_node_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_hearth_v1_node_proto_goTypes = []any{
 	(NodeState)(0),                   // 0: hearth.v1.NodeState
 	(AssignmentAction)(0),            // 1: hearth.v1.AssignmentAction
@@ -1784,62 +1878,66 @@ var file_hearth_v1_node_proto_goTypes = []any{
 	(*ReportAssignmentResponse)(nil), // 16: hearth.v1.ReportAssignmentResponse
 	(*DrainNodeRequest)(nil),         // 17: hearth.v1.DrainNodeRequest
 	(*DrainNodeResponse)(nil),        // 18: hearth.v1.DrainNodeResponse
-	(*ListNodesRequest)(nil),         // 19: hearth.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),        // 20: hearth.v1.ListNodesResponse
-	(*WatchRoutesRequest)(nil),       // 21: hearth.v1.WatchRoutesRequest
-	(*WatchRoutesResponse)(nil),      // 22: hearth.v1.WatchRoutesResponse
-	(*GetRouteRequest)(nil),          // 23: hearth.v1.GetRouteRequest
-	(*GetRouteResponse)(nil),         // 24: hearth.v1.GetRouteResponse
-	(*Route)(nil),                    // 25: hearth.v1.Route
-	nil,                              // 26: hearth.v1.TaskFinished.OutputsEntry
-	(*timestamppb.Timestamp)(nil),    // 27: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 28: google.protobuf.Duration
-	(*RunSpec)(nil),                  // 29: hearth.v1.RunSpec
-	(RunReason)(0),                   // 30: hearth.v1.RunReason
-	(RunPhase)(0),                    // 31: hearth.v1.RunPhase
+	(*FetchArchiveRequest)(nil),      // 19: hearth.v1.FetchArchiveRequest
+	(*FetchArchiveResponse)(nil),     // 20: hearth.v1.FetchArchiveResponse
+	(*ListNodesRequest)(nil),         // 21: hearth.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),        // 22: hearth.v1.ListNodesResponse
+	(*WatchRoutesRequest)(nil),       // 23: hearth.v1.WatchRoutesRequest
+	(*WatchRoutesResponse)(nil),      // 24: hearth.v1.WatchRoutesResponse
+	(*GetRouteRequest)(nil),          // 25: hearth.v1.GetRouteRequest
+	(*GetRouteResponse)(nil),         // 26: hearth.v1.GetRouteResponse
+	(*Route)(nil),                    // 27: hearth.v1.Route
+	nil,                              // 28: hearth.v1.TaskFinished.OutputsEntry
+	(*timestamppb.Timestamp)(nil),    // 29: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 30: google.protobuf.Duration
+	(*RunSpec)(nil),                  // 31: hearth.v1.RunSpec
+	(RunReason)(0),                   // 32: hearth.v1.RunReason
+	(RunPhase)(0),                    // 33: hearth.v1.RunPhase
 }
 var file_hearth_v1_node_proto_depIdxs = []int32{
 	0,  // 0: hearth.v1.Node.state:type_name -> hearth.v1.NodeState
-	27, // 1: hearth.v1.Node.register_time:type_name -> google.protobuf.Timestamp
-	27, // 2: hearth.v1.Node.lease_expire_time:type_name -> google.protobuf.Timestamp
+	29, // 1: hearth.v1.Node.register_time:type_name -> google.protobuf.Timestamp
+	29, // 2: hearth.v1.Node.lease_expire_time:type_name -> google.protobuf.Timestamp
 	2,  // 3: hearth.v1.RegisterNodeRequest.node:type_name -> hearth.v1.Node
-	28, // 4: hearth.v1.RegisterNodeResponse.lease_duration:type_name -> google.protobuf.Duration
-	28, // 5: hearth.v1.RenewLeaseResponse.lease_duration:type_name -> google.protobuf.Duration
+	30, // 4: hearth.v1.RegisterNodeResponse.lease_duration:type_name -> google.protobuf.Duration
+	30, // 5: hearth.v1.RenewLeaseResponse.lease_duration:type_name -> google.protobuf.Duration
 	9,  // 6: hearth.v1.WatchAssignmentsResponse.assignments:type_name -> hearth.v1.Assignment
 	1,  // 7: hearth.v1.Assignment.action:type_name -> hearth.v1.AssignmentAction
-	29, // 8: hearth.v1.Assignment.spec:type_name -> hearth.v1.RunSpec
-	28, // 9: hearth.v1.Assignment.lifetime_left:type_name -> google.protobuf.Duration
-	30, // 10: hearth.v1.Assignment.reason:type_name -> hearth.v1.RunReason
+	31, // 8: hearth.v1.Assignment.spec:type_name -> hearth.v1.RunSpec
+	30, // 9: hearth.v1.Assignment.lifetime_left:type_name -> google.protobuf.Duration
+	32, // 10: hearth.v1.Assignment.reason:type_name -> hearth.v1.RunReason
 	11, // 11: hearth.v1.ReportAssignmentRequest.started:type_name -> hearth.v1.AssignmentStarted
 	12, // 12: hearth.v1.ReportAssignmentRequest.ready:type_name -> hearth.v1.AssignmentReady
 	13, // 13: hearth.v1.ReportAssignmentRequest.failed:type_name -> hearth.v1.AssignmentFailed
 	14, // 14: hearth.v1.ReportAssignmentRequest.released:type_name -> hearth.v1.AssignmentReleased
 	15, // 15: hearth.v1.ReportAssignmentRequest.finished:type_name -> hearth.v1.TaskFinished
-	30, // 16: hearth.v1.AssignmentFailed.reason:type_name -> hearth.v1.RunReason
-	26, // 17: hearth.v1.TaskFinished.outputs:type_name -> hearth.v1.TaskFinished.OutputsEntry
+	32, // 16: hearth.v1.AssignmentFailed.reason:type_name -> hearth.v1.RunReason
+	28, // 17: hearth.v1.TaskFinished.outputs:type_name -> hearth.v1.TaskFinished.OutputsEntry
 	2,  // 18: hearth.v1.ListNodesResponse.nodes:type_name -> hearth.v1.Node
-	25, // 19: hearth.v1.WatchRoutesResponse.routes:type_name -> hearth.v1.Route
-	25, // 20: hearth.v1.GetRouteResponse.route:type_name -> hearth.v1.Route
-	31, // 21: hearth.v1.Route.phase:type_name -> hearth.v1.RunPhase
-	30, // 22: hearth.v1.Route.reason:type_name -> hearth.v1.RunReason
+	27, // 19: hearth.v1.WatchRoutesResponse.routes:type_name -> hearth.v1.Route
+	27, // 20: hearth.v1.GetRouteResponse.route:type_name -> hearth.v1.Route
+	33, // 21: hearth.v1.Route.phase:type_name -> hearth.v1.RunPhase
+	32, // 22: hearth.v1.Route.reason:type_name -> hearth.v1.RunReason
 	3,  // 23: hearth.v1.NodeService.RegisterNode:input_type -> hearth.v1.RegisterNodeRequest
 	5,  // 24: hearth.v1.NodeService.RenewLease:input_type -> hearth.v1.RenewLeaseRequest
 	7,  // 25: hearth.v1.NodeService.WatchAssignments:input_type -> hearth.v1.WatchAssignmentsRequest
 	10, // 26: hearth.v1.NodeService.ReportAssignment:input_type -> hearth.v1.ReportAssignmentRequest
 	17, // 27: hearth.v1.NodeService.DrainNode:input_type -> hearth.v1.DrainNodeRequest
-	19, // 28: hearth.v1.NodeService.ListNodes:input_type -> hearth.v1.ListNodesRequest
-	21, // 29: hearth.v1.RouteService.WatchRoutes:input_type -> hearth.v1.WatchRoutesRequest
-	23, // 30: hearth.v1.RouteService.GetRoute:input_type -> hearth.v1.GetRouteRequest
-	4,  // 31: hearth.v1.NodeService.RegisterNode:output_type -> hearth.v1.RegisterNodeResponse
-	6,  // 32: hearth.v1.NodeService.RenewLease:output_type -> hearth.v1.RenewLeaseResponse
-	8,  // 33: hearth.v1.NodeService.WatchAssignments:output_type -> hearth.v1.WatchAssignmentsResponse
-	16, // 34: hearth.v1.NodeService.ReportAssignment:output_type -> hearth.v1.ReportAssignmentResponse
-	18, // 35: hearth.v1.NodeService.DrainNode:output_type -> hearth.v1.DrainNodeResponse
-	20, // 36: hearth.v1.NodeService.ListNodes:output_type -> hearth.v1.ListNodesResponse
-	22, // 37: hearth.v1.RouteService.WatchRoutes:output_type -> hearth.v1.WatchRoutesResponse
-	24, // 38: hearth.v1.RouteService.GetRoute:output_type -> hearth.v1.GetRouteResponse
-	31, // [31:39] is the sub-list for method output_type
-	23, // [23:31] is the sub-list for method input_type
+	21, // 28: hearth.v1.NodeService.ListNodes:input_type -> hearth.v1.ListNodesRequest
+	19, // 29: hearth.v1.NodeService.FetchArchive:input_type -> hearth.v1.FetchArchiveRequest
+	23, // 30: hearth.v1.RouteService.WatchRoutes:input_type -> hearth.v1.WatchRoutesRequest
+	25, // 31: hearth.v1.RouteService.GetRoute:input_type -> hearth.v1.GetRouteRequest
+	4,  // 32: hearth.v1.NodeService.RegisterNode:output_type -> hearth.v1.RegisterNodeResponse
+	6,  // 33: hearth.v1.NodeService.RenewLease:output_type -> hearth.v1.RenewLeaseResponse
+	8,  // 34: hearth.v1.NodeService.WatchAssignments:output_type -> hearth.v1.WatchAssignmentsResponse
+	16, // 35: hearth.v1.NodeService.ReportAssignment:output_type -> hearth.v1.ReportAssignmentResponse
+	18, // 36: hearth.v1.NodeService.DrainNode:output_type -> hearth.v1.DrainNodeResponse
+	22, // 37: hearth.v1.NodeService.ListNodes:output_type -> hearth.v1.ListNodesResponse
+	20, // 38: hearth.v1.NodeService.FetchArchive:output_type -> hearth.v1.FetchArchiveResponse
+	24, // 39: hearth.v1.RouteService.WatchRoutes:output_type -> hearth.v1.WatchRoutesResponse
+	26, // 40: hearth.v1.RouteService.GetRoute:output_type -> hearth.v1.GetRouteResponse
+	32, // [32:41] is the sub-list for method output_type
+	23, // [23:32] is the sub-list for method input_type
 	23, // [23:23] is the sub-list for extension type_name
 	23, // [23:23] is the sub-list for extension extendee
 	0,  // [0:23] is the sub-list for field type_name
@@ -1864,7 +1962,7 @@ func file_hearth_v1_node_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hearth_v1_node_proto_rawDesc), len(file_hearth_v1_node_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   25,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -1391,8 +1391,9 @@ func (x *CreateRunRequest) GetSpec() *RunSpec {
 }
 
 type CreateRunResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Run           *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Without source contents.
+	Run           *Run `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2068,6 +2069,114 @@ func (x *DeleteRunResponse) GetRun() *Run {
 	return nil
 }
 
+type UploadArchiveRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the first message, if the client knows it: hex, lower case. An archive of
+	// another sum is refused.
+	Sha256 string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// The next piece, at most 1 MiB.
+	Data          []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadArchiveRequest) Reset() {
+	*x = UploadArchiveRequest{}
+	mi := &file_hearth_v1_run_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadArchiveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadArchiveRequest) ProtoMessage() {}
+
+func (x *UploadArchiveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_hearth_v1_run_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadArchiveRequest.ProtoReflect.Descriptor instead.
+func (*UploadArchiveRequest) Descriptor() ([]byte, []int) {
+	return file_hearth_v1_run_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *UploadArchiveRequest) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *UploadArchiveRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type UploadArchiveResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What ArchiveSource.sha256 names.
+	Sha256        string `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	SizeBytes     int64  `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadArchiveResponse) Reset() {
+	*x = UploadArchiveResponse{}
+	mi := &file_hearth_v1_run_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadArchiveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadArchiveResponse) ProtoMessage() {}
+
+func (x *UploadArchiveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_hearth_v1_run_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadArchiveResponse.ProtoReflect.Descriptor instead.
+func (*UploadArchiveResponse) Descriptor() ([]byte, []int) {
+	return file_hearth_v1_run_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *UploadArchiveResponse) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *UploadArchiveResponse) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
 var File_hearth_v1_run_proto protoreflect.FileDescriptor
 
 const file_hearth_v1_run_proto_rawDesc = "" +
@@ -2234,7 +2343,14 @@ const file_hearth_v1_run_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04name\x12\x1a\n" +
 	"\x03uid\x18\x03 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\x03uid\"5\n" +
 	"\x11DeleteRunResponse\x12 \n" +
-	"\x03run\x18\x01 \x01(\v2\x0e.hearth.v1.RunR\x03run*\xe0\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x0e.hearth.v1.RunR\x03run\"g\n" +
+	"\x14UploadArchiveRequest\x120\n" +
+	"\x06sha256\x18\x01 \x01(\tB\x18\xbaH\x15r\x132\x11^([0-9a-f]{64})?$R\x06sha256\x12\x1d\n" +
+	"\x04data\x18\x02 \x01(\fB\t\xbaH\x06z\x04\x18\x80\x80@R\x04data\"N\n" +
+	"\x15UploadArchiveResponse\x12\x16\n" +
+	"\x06sha256\x18\x01 \x01(\tR\x06sha256\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x02 \x01(\x03R\tsizeBytes*\xe0\x01\n" +
 	"\bRunPhase\x12\x19\n" +
 	"\x15RUN_PHASE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11RUN_PHASE_PENDING\x10\x01\x12\x17\n" +
@@ -2275,7 +2391,7 @@ const file_hearth_v1_run_proto_rawDesc = "" +
 	"\x14RUN_EVENT_TYPE_ADDED\x10\x01\x12\x1b\n" +
 	"\x17RUN_EVENT_TYPE_MODIFIED\x10\x02\x12\x1a\n" +
 	"\x16RUN_EVENT_TYPE_DELETED\x10\x03\x12\x1b\n" +
-	"\x17RUN_EVENT_TYPE_BOOKMARK\x10\x042\xbc\x03\n" +
+	"\x17RUN_EVENT_TYPE_BOOKMARK\x10\x042\x92\x04\n" +
 	"\n" +
 	"RunService\x12F\n" +
 	"\tCreateRun\x12\x1b.hearth.v1.CreateRunRequest\x1a\x1c.hearth.v1.CreateRunResponse\x12B\n" +
@@ -2283,7 +2399,8 @@ const file_hearth_v1_run_proto_rawDesc = "" +
 	"\bListRuns\x12\x1a.hearth.v1.ListRunsRequest\x1a\x1b.hearth.v1.ListRunsResponse\"\x03\x90\x02\x01\x12H\n" +
 	"\tWatchRuns\x12\x1b.hearth.v1.WatchRunsRequest\x1a\x1c.hearth.v1.WatchRunsResponse0\x01\x12F\n" +
 	"\tCancelRun\x12\x1b.hearth.v1.CancelRunRequest\x1a\x1c.hearth.v1.CancelRunResponse\x12F\n" +
-	"\tDeleteRun\x12\x1b.hearth.v1.DeleteRunRequest\x1a\x1c.hearth.v1.DeleteRunResponseB5Z3github.com/hearth-run/hearth/gen/hearth/v1;hearthv1b\x06proto3"
+	"\tDeleteRun\x12\x1b.hearth.v1.DeleteRunRequest\x1a\x1c.hearth.v1.DeleteRunResponse\x12T\n" +
+	"\rUploadArchive\x12\x1f.hearth.v1.UploadArchiveRequest\x1a .hearth.v1.UploadArchiveResponse(\x01B5Z3github.com/hearth-run/hearth/gen/hearth/v1;hearthv1b\x06proto3"
 
 var (
 	file_hearth_v1_run_proto_rawDescOnce sync.Once
@@ -2298,7 +2415,7 @@ func file_hearth_v1_run_proto_rawDescGZIP() []byte {
 }
 
 var file_hearth_v1_run_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_hearth_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_hearth_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_hearth_v1_run_proto_goTypes = []any{
 	(RunPhase)(0),                 // 0: hearth.v1.RunPhase
 	(RunReason)(0),                // 1: hearth.v1.RunReason
@@ -2328,51 +2445,53 @@ var file_hearth_v1_run_proto_goTypes = []any{
 	(*CancelRunResponse)(nil),     // 25: hearth.v1.CancelRunResponse
 	(*DeleteRunRequest)(nil),      // 26: hearth.v1.DeleteRunRequest
 	(*DeleteRunResponse)(nil),     // 27: hearth.v1.DeleteRunResponse
-	nil,                           // 28: hearth.v1.Run.LabelsEntry
-	nil,                           // 29: hearth.v1.RunSpec.EnvEntry
-	nil,                           // 30: hearth.v1.RunStatus.OutputsEntry
-	nil,                           // 31: hearth.v1.CreateRunRequest.LabelsEntry
-	nil,                           // 32: hearth.v1.RunFilter.LabelsEntry
-	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
+	(*UploadArchiveRequest)(nil),  // 28: hearth.v1.UploadArchiveRequest
+	(*UploadArchiveResponse)(nil), // 29: hearth.v1.UploadArchiveResponse
+	nil,                           // 30: hearth.v1.Run.LabelsEntry
+	nil,                           // 31: hearth.v1.RunSpec.EnvEntry
+	nil,                           // 32: hearth.v1.RunStatus.OutputsEntry
+	nil,                           // 33: hearth.v1.CreateRunRequest.LabelsEntry
+	nil,                           // 34: hearth.v1.RunFilter.LabelsEntry
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
 }
 var file_hearth_v1_run_proto_depIdxs = []int32{
-	28, // 0: hearth.v1.Run.labels:type_name -> hearth.v1.Run.LabelsEntry
+	30, // 0: hearth.v1.Run.labels:type_name -> hearth.v1.Run.LabelsEntry
 	4,  // 1: hearth.v1.Run.spec:type_name -> hearth.v1.RunSpec
 	13, // 2: hearth.v1.Run.status:type_name -> hearth.v1.RunStatus
-	33, // 3: hearth.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	33, // 4: hearth.v1.Run.delete_time:type_name -> google.protobuf.Timestamp
+	35, // 3: hearth.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	35, // 4: hearth.v1.Run.delete_time:type_name -> google.protobuf.Timestamp
 	7,  // 5: hearth.v1.RunSpec.source:type_name -> hearth.v1.Source
 	5,  // 6: hearth.v1.RunSpec.function:type_name -> hearth.v1.FunctionMode
 	6,  // 7: hearth.v1.RunSpec.task:type_name -> hearth.v1.TaskMode
-	29, // 8: hearth.v1.RunSpec.env:type_name -> hearth.v1.RunSpec.EnvEntry
-	34, // 9: hearth.v1.RunSpec.timeout:type_name -> google.protobuf.Duration
+	31, // 8: hearth.v1.RunSpec.env:type_name -> hearth.v1.RunSpec.EnvEntry
+	36, // 9: hearth.v1.RunSpec.timeout:type_name -> google.protobuf.Duration
 	12, // 10: hearth.v1.RunSpec.retry_policy:type_name -> hearth.v1.RetryPolicy
-	34, // 11: hearth.v1.RunSpec.ttl_after_finish:type_name -> google.protobuf.Duration
-	34, // 12: hearth.v1.FunctionMode.idle_timeout:type_name -> google.protobuf.Duration
+	36, // 11: hearth.v1.RunSpec.ttl_after_finish:type_name -> google.protobuf.Duration
+	36, // 12: hearth.v1.FunctionMode.idle_timeout:type_name -> google.protobuf.Duration
 	8,  // 13: hearth.v1.Source.inline:type_name -> hearth.v1.InlineSource
 	10, // 14: hearth.v1.Source.git:type_name -> hearth.v1.GitSource
 	11, // 15: hearth.v1.Source.archive:type_name -> hearth.v1.ArchiveSource
 	9,  // 16: hearth.v1.InlineSource.files:type_name -> hearth.v1.InlineFile
-	34, // 17: hearth.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
-	34, // 18: hearth.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
+	36, // 17: hearth.v1.RetryPolicy.initial_backoff:type_name -> google.protobuf.Duration
+	36, // 18: hearth.v1.RetryPolicy.max_backoff:type_name -> google.protobuf.Duration
 	1,  // 19: hearth.v1.RetryPolicy.retryable_reasons:type_name -> hearth.v1.RunReason
 	0,  // 20: hearth.v1.RunStatus.phase:type_name -> hearth.v1.RunPhase
 	1,  // 21: hearth.v1.RunStatus.reason:type_name -> hearth.v1.RunReason
-	33, // 22: hearth.v1.RunStatus.schedule_time:type_name -> google.protobuf.Timestamp
-	33, // 23: hearth.v1.RunStatus.start_time:type_name -> google.protobuf.Timestamp
-	33, // 24: hearth.v1.RunStatus.ready_time:type_name -> google.protobuf.Timestamp
-	33, // 25: hearth.v1.RunStatus.finish_time:type_name -> google.protobuf.Timestamp
-	33, // 26: hearth.v1.RunStatus.retry_time:type_name -> google.protobuf.Timestamp
+	35, // 22: hearth.v1.RunStatus.schedule_time:type_name -> google.protobuf.Timestamp
+	35, // 23: hearth.v1.RunStatus.start_time:type_name -> google.protobuf.Timestamp
+	35, // 24: hearth.v1.RunStatus.ready_time:type_name -> google.protobuf.Timestamp
+	35, // 25: hearth.v1.RunStatus.finish_time:type_name -> google.protobuf.Timestamp
+	35, // 26: hearth.v1.RunStatus.retry_time:type_name -> google.protobuf.Timestamp
 	14, // 27: hearth.v1.RunStatus.conditions:type_name -> hearth.v1.RunCondition
-	30, // 28: hearth.v1.RunStatus.outputs:type_name -> hearth.v1.RunStatus.OutputsEntry
+	32, // 28: hearth.v1.RunStatus.outputs:type_name -> hearth.v1.RunStatus.OutputsEntry
 	1,  // 29: hearth.v1.RunCondition.reason:type_name -> hearth.v1.RunReason
-	33, // 30: hearth.v1.RunCondition.transition_time:type_name -> google.protobuf.Timestamp
-	31, // 31: hearth.v1.CreateRunRequest.labels:type_name -> hearth.v1.CreateRunRequest.LabelsEntry
+	35, // 30: hearth.v1.RunCondition.transition_time:type_name -> google.protobuf.Timestamp
+	33, // 31: hearth.v1.CreateRunRequest.labels:type_name -> hearth.v1.CreateRunRequest.LabelsEntry
 	4,  // 32: hearth.v1.CreateRunRequest.spec:type_name -> hearth.v1.RunSpec
 	3,  // 33: hearth.v1.CreateRunResponse.run:type_name -> hearth.v1.Run
 	3,  // 34: hearth.v1.GetRunResponse.run:type_name -> hearth.v1.Run
-	32, // 35: hearth.v1.RunFilter.labels:type_name -> hearth.v1.RunFilter.LabelsEntry
+	34, // 35: hearth.v1.RunFilter.labels:type_name -> hearth.v1.RunFilter.LabelsEntry
 	0,  // 36: hearth.v1.RunFilter.phases:type_name -> hearth.v1.RunPhase
 	19, // 37: hearth.v1.ListRunsRequest.filter:type_name -> hearth.v1.RunFilter
 	3,  // 38: hearth.v1.ListRunsResponse.runs:type_name -> hearth.v1.Run
@@ -2387,14 +2506,16 @@ var file_hearth_v1_run_proto_depIdxs = []int32{
 	22, // 47: hearth.v1.RunService.WatchRuns:input_type -> hearth.v1.WatchRunsRequest
 	24, // 48: hearth.v1.RunService.CancelRun:input_type -> hearth.v1.CancelRunRequest
 	26, // 49: hearth.v1.RunService.DeleteRun:input_type -> hearth.v1.DeleteRunRequest
-	16, // 50: hearth.v1.RunService.CreateRun:output_type -> hearth.v1.CreateRunResponse
-	18, // 51: hearth.v1.RunService.GetRun:output_type -> hearth.v1.GetRunResponse
-	21, // 52: hearth.v1.RunService.ListRuns:output_type -> hearth.v1.ListRunsResponse
-	23, // 53: hearth.v1.RunService.WatchRuns:output_type -> hearth.v1.WatchRunsResponse
-	25, // 54: hearth.v1.RunService.CancelRun:output_type -> hearth.v1.CancelRunResponse
-	27, // 55: hearth.v1.RunService.DeleteRun:output_type -> hearth.v1.DeleteRunResponse
-	50, // [50:56] is the sub-list for method output_type
-	44, // [44:50] is the sub-list for method input_type
+	28, // 50: hearth.v1.RunService.UploadArchive:input_type -> hearth.v1.UploadArchiveRequest
+	16, // 51: hearth.v1.RunService.CreateRun:output_type -> hearth.v1.CreateRunResponse
+	18, // 52: hearth.v1.RunService.GetRun:output_type -> hearth.v1.GetRunResponse
+	21, // 53: hearth.v1.RunService.ListRuns:output_type -> hearth.v1.ListRunsResponse
+	23, // 54: hearth.v1.RunService.WatchRuns:output_type -> hearth.v1.WatchRunsResponse
+	25, // 55: hearth.v1.RunService.CancelRun:output_type -> hearth.v1.CancelRunResponse
+	27, // 56: hearth.v1.RunService.DeleteRun:output_type -> hearth.v1.DeleteRunResponse
+	29, // 57: hearth.v1.RunService.UploadArchive:output_type -> hearth.v1.UploadArchiveResponse
+	51, // [51:58] is the sub-list for method output_type
+	44, // [44:51] is the sub-list for method input_type
 	44, // [44:44] is the sub-list for extension type_name
 	44, // [44:44] is the sub-list for extension extendee
 	0,  // [0:44] is the sub-list for field type_name
@@ -2425,7 +2546,7 @@ func file_hearth_v1_run_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hearth_v1_run_proto_rawDesc), len(file_hearth_v1_run_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

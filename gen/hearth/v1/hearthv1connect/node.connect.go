@@ -42,6 +42,8 @@ const (
 	NodeServiceDrainNodeProcedure = "/hearth.v1.NodeService/DrainNode"
 	// NodeServiceListNodesProcedure is the procedure name of the NodeService's ListNodes RPC.
 	NodeServiceListNodesProcedure = "/hearth.v1.NodeService/ListNodes"
+	// NodeServiceFetchArchiveProcedure is the procedure name of the NodeService's FetchArchive RPC.
+	NodeServiceFetchArchiveProcedure = "/hearth.v1.NodeService/FetchArchive"
 	// RouteServiceWatchRoutesProcedure is the procedure name of the RouteService's WatchRoutes RPC.
 	RouteServiceWatchRoutesProcedure = "/hearth.v1.RouteService/WatchRoutes"
 	// RouteServiceGetRouteProcedure is the procedure name of the RouteService's GetRoute RPC.
@@ -92,6 +94,13 @@ var (
 			IdempotencyLevel: connect.IdempotencyNoSideEffects,
 		}
 	})
+	nodeServiceFetchArchiveSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeServer,
+			Schema:     v1.File_hearth_v1_node_proto.Services().ByName("NodeService").Methods().ByName("FetchArchive"),
+			Procedure:  NodeServiceFetchArchiveProcedure,
+		}
+	})
 )
 
 // NodeServiceClient is a client for the hearth.v1.NodeService service.
@@ -122,6 +131,10 @@ type NodeServiceClient interface {
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// Lists the nodes that are known, lost ones for an hour.
 	ListNodes(context.Context, *v1.ListNodesRequest) (*v1.ListNodesResponse, error)
+	// Streams an archive that was uploaded, for a node that prepares a Run of it.
+	// The node checks the sum.
+	// Errors: NotFound (ARCHIVE_NOT_FOUND).
+	FetchArchive(context.Context, *v1.FetchArchiveRequest) (NodeServiceFetchArchiveClientStream, error)
 }
 
 // NewNodeServiceClient constructs a client for the hearth.v1.NodeService service. Multiple service
@@ -148,6 +161,26 @@ func (s NodeServiceWatchAssignmentsClientStream) Receive() (*v1.WatchAssignments
 // Close releases the stream's resources. It is idempotent and is typically deferred to clean up a
 // stream abandoned before io.EOF.
 func (s NodeServiceWatchAssignmentsClientStream) Close() error {
+	return s.stream.Close()
+}
+
+// NodeServiceFetchArchiveClientStream is the client stream for the NodeService's FetchArchive RPC.
+type NodeServiceFetchArchiveClientStream struct {
+	stream connect.ClientStream
+}
+
+// Receive returns the next response message from the server.
+func (s NodeServiceFetchArchiveClientStream) Receive() (*v1.FetchArchiveResponse, error) {
+	var res v1.FetchArchiveResponse
+	if err := s.stream.Receive(&res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
+// Close releases the stream's resources. It is idempotent and is typically deferred to clean up a
+// stream abandoned before io.EOF.
+func (s NodeServiceFetchArchiveClientStream) Close() error {
 	return s.stream.Close()
 }
 
@@ -179,6 +212,10 @@ type NodeServiceHandler interface {
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// Lists the nodes that are known, lost ones for an hour.
 	ListNodes(context.Context, *v1.ListNodesRequest) (*v1.ListNodesResponse, error)
+	// Streams an archive that was uploaded, for a node that prepares a Run of it.
+	// The node checks the sum.
+	// Errors: NotFound (ARCHIVE_NOT_FOUND).
+	FetchArchive(context.Context, *v1.FetchArchiveRequest, NodeServiceFetchArchiveServerStream) error
 }
 
 // RegisterNodeServiceHandler registers svc as the hearth.v1.NodeService implementation on server.
@@ -191,6 +228,7 @@ func RegisterNodeServiceHandler(server *connect.Server, svc NodeServiceHandler) 
 		connect.Method{Spec: nodeServiceReportAssignmentSpec(), Handler: adapter.reportAssignment},
 		connect.Method{Spec: nodeServiceDrainNodeSpec(), Handler: adapter.drainNode},
 		connect.Method{Spec: nodeServiceListNodesSpec(), Handler: adapter.listNodes},
+		connect.Method{Spec: nodeServiceFetchArchiveSpec(), Handler: adapter.fetchArchive},
 	)
 }
 
@@ -207,6 +245,21 @@ func (s NodeServiceWatchAssignmentsServerStream) SendHeaders() error {
 
 // Send sends a response message to the client.
 func (s NodeServiceWatchAssignmentsServerStream) Send(res *v1.WatchAssignmentsResponse) error {
+	return s.stream.Send(res)
+}
+
+// NodeServiceFetchArchiveServerStream is the server stream for the NodeService's FetchArchive RPC.
+type NodeServiceFetchArchiveServerStream struct {
+	stream connect.ServerStream
+}
+
+// SendHeaders flushes the response headers without a message. The first Send does this implicitly.
+func (s NodeServiceFetchArchiveServerStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a response message to the client.
+func (s NodeServiceFetchArchiveServerStream) Send(res *v1.FetchArchiveResponse) error {
 	return s.stream.Send(res)
 }
 
@@ -235,6 +288,10 @@ func (UnimplementedNodeServiceHandler) DrainNode(context.Context, *v1.DrainNodeR
 
 func (UnimplementedNodeServiceHandler) ListNodes(context.Context, *v1.ListNodesRequest) (*v1.ListNodesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "hearth.v1.NodeService.ListNodes is not implemented")
+}
+
+func (UnimplementedNodeServiceHandler) FetchArchive(context.Context, *v1.FetchArchiveRequest, NodeServiceFetchArchiveServerStream) error {
+	return connect.NewError(connect.CodeUnimplemented, "hearth.v1.NodeService.FetchArchive is not implemented")
 }
 
 type nodeServiceClient struct {
@@ -287,6 +344,14 @@ func (c *nodeServiceClient) ListNodes(ctx context.Context, req *v1.ListNodesRequ
 		return nil, err
 	}
 	return &res, nil
+}
+
+func (c *nodeServiceClient) FetchArchive(ctx context.Context, req *v1.FetchArchiveRequest) (NodeServiceFetchArchiveClientStream, error) {
+	stream, err := c.client.CallServerStream(ctx, nodeServiceFetchArchiveSpec(), req)
+	if err != nil {
+		return NodeServiceFetchArchiveClientStream{}, err
+	}
+	return NodeServiceFetchArchiveClientStream{stream: stream}, nil
 }
 
 type nodeServiceHandler struct{ svc NodeServiceHandler }
@@ -357,6 +422,14 @@ func (h nodeServiceHandler) listNodes(ctx context.Context, _ connect.Spec, strea
 		return err
 	}
 	return stream.Send(res)
+}
+
+func (h nodeServiceHandler) fetchArchive(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	var req v1.FetchArchiveRequest
+	if err := stream.Receive(&req); err != nil {
+		return err
+	}
+	return h.svc.FetchArchive(ctx, &req, NodeServiceFetchArchiveServerStream{stream: stream})
 }
 
 var (

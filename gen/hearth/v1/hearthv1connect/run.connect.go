@@ -38,6 +38,8 @@ const (
 	RunServiceCancelRunProcedure = "/hearth.v1.RunService/CancelRun"
 	// RunServiceDeleteRunProcedure is the procedure name of the RunService's DeleteRun RPC.
 	RunServiceDeleteRunProcedure = "/hearth.v1.RunService/DeleteRun"
+	// RunServiceUploadArchiveProcedure is the procedure name of the RunService's UploadArchive RPC.
+	RunServiceUploadArchiveProcedure = "/hearth.v1.RunService/UploadArchive"
 )
 
 var (
@@ -85,12 +87,20 @@ var (
 			Procedure:  RunServiceDeleteRunProcedure,
 		}
 	})
+	runServiceUploadArchiveSpec = sync.OnceValue(func() connect.Spec {
+		return connect.Spec{
+			StreamType: connect.StreamTypeClient,
+			Schema:     v1.File_hearth_v1_run_proto.Services().ByName("RunService").Methods().ByName("UploadArchive"),
+			Procedure:  RunServiceUploadArchiveProcedure,
+		}
+	})
 )
 
 // RunServiceClient is a client for the hearth.v1.RunService service.
 type RunServiceClient interface {
 	// Stores a Run durably and answers; placement follows by itself.
-	// Errors: InvalidArgument, AlreadyExists (the name is taken in the namespace).
+	// Errors: InvalidArgument, AlreadyExists (RUN_EXISTS: the name is taken in the
+	// namespace), FailedPrecondition (ARCHIVE_NOT_FOUND: upload it first).
 	CreateRun(context.Context, *v1.CreateRunRequest) (*v1.CreateRunResponse, error)
 	// Errors: NotFound.
 	GetRun(context.Context, *v1.GetRunRequest) (*v1.GetRunResponse, error)
@@ -109,6 +119,12 @@ type RunServiceClient interface {
 	// exists.
 	// Errors: NotFound.
 	DeleteRun(context.Context, *v1.DeleteRunRequest) (*v1.DeleteRunResponse, error)
+	// Stores a tar.gz under its SHA-256, for the archive source of Runs: in pieces,
+	// at most 64 MiB in all. An archive that no Run names is removed an hour after
+	// it was last uploaded or named.
+	// Errors: InvalidArgument (ARCHIVE_INVALID: no gzip, empty, or not of the sum
+	// that was announced; ARCHIVE_TOO_LARGE).
+	UploadArchive(context.Context) (RunServiceUploadArchiveClientStream, error)
 }
 
 // NewRunServiceClient constructs a client for the hearth.v1.RunService service. Multiple service
@@ -137,10 +153,40 @@ func (s RunServiceWatchRunsClientStream) Close() error {
 	return s.stream.Close()
 }
 
+// RunServiceUploadArchiveClientStream is the client stream for the RunService's UploadArchive RPC.
+type RunServiceUploadArchiveClientStream struct {
+	stream connect.ClientStream
+}
+
+// SendHeaders opens the stream and flushes the request headers without a message. The first Send or
+// Receive does this implicitly.
+func (s RunServiceUploadArchiveClientStream) SendHeaders() error {
+	return s.stream.SendHeaders()
+}
+
+// Send sends a request message to the server.
+func (s RunServiceUploadArchiveClientStream) Send(req *v1.UploadArchiveRequest) error {
+	return s.stream.Send(req)
+}
+
+// CloseAndReceive closes the request side of the stream and returns the single response message. It
+// reads the stream to completion to release its resources.
+func (s RunServiceUploadArchiveClientStream) CloseAndReceive() (*v1.UploadArchiveResponse, error) {
+	if err := s.stream.CloseSend(); err != nil {
+		return nil, err
+	}
+	var res v1.UploadArchiveResponse
+	if err := s.stream.Receive(&res); err != nil {
+		return nil, err
+	}
+	return &res, nil
+}
+
 // RunServiceHandler is an implementation of the hearth.v1.RunService service.
 type RunServiceHandler interface {
 	// Stores a Run durably and answers; placement follows by itself.
-	// Errors: InvalidArgument, AlreadyExists (the name is taken in the namespace).
+	// Errors: InvalidArgument, AlreadyExists (RUN_EXISTS: the name is taken in the
+	// namespace), FailedPrecondition (ARCHIVE_NOT_FOUND: upload it first).
 	CreateRun(context.Context, *v1.CreateRunRequest) (*v1.CreateRunResponse, error)
 	// Errors: NotFound.
 	GetRun(context.Context, *v1.GetRunRequest) (*v1.GetRunResponse, error)
@@ -159,6 +205,12 @@ type RunServiceHandler interface {
 	// exists.
 	// Errors: NotFound.
 	DeleteRun(context.Context, *v1.DeleteRunRequest) (*v1.DeleteRunResponse, error)
+	// Stores a tar.gz under its SHA-256, for the archive source of Runs: in pieces,
+	// at most 64 MiB in all. An archive that no Run names is removed an hour after
+	// it was last uploaded or named.
+	// Errors: InvalidArgument (ARCHIVE_INVALID: no gzip, empty, or not of the sum
+	// that was announced; ARCHIVE_TOO_LARGE).
+	UploadArchive(context.Context, RunServiceUploadArchiveServerStream) (*v1.UploadArchiveResponse, error)
 }
 
 // RegisterRunServiceHandler registers svc as the hearth.v1.RunService implementation on server.
@@ -171,6 +223,7 @@ func RegisterRunServiceHandler(server *connect.Server, svc RunServiceHandler) {
 		connect.Method{Spec: runServiceWatchRunsSpec(), Handler: adapter.watchRuns},
 		connect.Method{Spec: runServiceCancelRunSpec(), Handler: adapter.cancelRun},
 		connect.Method{Spec: runServiceDeleteRunSpec(), Handler: adapter.deleteRun},
+		connect.Method{Spec: runServiceUploadArchiveSpec(), Handler: adapter.uploadArchive},
 	)
 }
 
@@ -187,6 +240,20 @@ func (s RunServiceWatchRunsServerStream) SendHeaders() error {
 // Send sends a response message to the client.
 func (s RunServiceWatchRunsServerStream) Send(res *v1.WatchRunsResponse) error {
 	return s.stream.Send(res)
+}
+
+// RunServiceUploadArchiveServerStream is the server stream for the RunService's UploadArchive RPC.
+type RunServiceUploadArchiveServerStream struct {
+	stream connect.ServerStream
+}
+
+// Receive returns the next request message from the client.
+func (s RunServiceUploadArchiveServerStream) Receive() (*v1.UploadArchiveRequest, error) {
+	var req v1.UploadArchiveRequest
+	if err := s.stream.Receive(&req); err != nil {
+		return nil, err
+	}
+	return &req, nil
 }
 
 // UnimplementedRunServiceHandler returns CodeUnimplemented from all methods.
@@ -214,6 +281,10 @@ func (UnimplementedRunServiceHandler) CancelRun(context.Context, *v1.CancelRunRe
 
 func (UnimplementedRunServiceHandler) DeleteRun(context.Context, *v1.DeleteRunRequest) (*v1.DeleteRunResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, "hearth.v1.RunService.DeleteRun is not implemented")
+}
+
+func (UnimplementedRunServiceHandler) UploadArchive(context.Context, RunServiceUploadArchiveServerStream) (*v1.UploadArchiveResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, "hearth.v1.RunService.UploadArchive is not implemented")
 }
 
 type runServiceClient struct {
@@ -266,6 +337,14 @@ func (c *runServiceClient) DeleteRun(ctx context.Context, req *v1.DeleteRunReque
 		return nil, err
 	}
 	return &res, nil
+}
+
+func (c *runServiceClient) UploadArchive(ctx context.Context) (RunServiceUploadArchiveClientStream, error) {
+	stream, err := c.client.CallClientStream(ctx, runServiceUploadArchiveSpec())
+	if err != nil {
+		return RunServiceUploadArchiveClientStream{}, err
+	}
+	return RunServiceUploadArchiveClientStream{stream: stream}, nil
 }
 
 type runServiceHandler struct{ svc RunServiceHandler }
@@ -332,6 +411,14 @@ func (h runServiceHandler) deleteRun(ctx context.Context, _ connect.Spec, stream
 		return err
 	}
 	res, err := h.svc.DeleteRun(ctx, &req)
+	if err != nil {
+		return err
+	}
+	return stream.Send(res)
+}
+
+func (h runServiceHandler) uploadArchive(ctx context.Context, _ connect.Spec, stream connect.ServerStream) error {
+	res, err := h.svc.UploadArchive(ctx, RunServiceUploadArchiveServerStream{stream: stream})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/internal/kit/edge"
+	"github.com/hearth-run/hearth/services/controlplane/internal/archive"
 	"github.com/hearth-run/hearth/services/controlplane/internal/ledger"
 )
 
@@ -18,6 +19,7 @@ type Server struct {
 	terms   Terms
 	opened  chan struct{} // closed by Open and by Fail, once
 	ledger  *ledger.Ledger
+	shelf   *archive.Shelf
 	failure error
 }
 
@@ -31,9 +33,9 @@ func (s *Server) Register(rpc *connect.Server) {
 	hearthv1connect.RegisterRouteServiceHandler(rpc, &routes{s})
 }
 
-// Open lets calls through to the ledger. Open or Fail is called once.
-func (s *Server) Open(l *ledger.Ledger) {
-	s.ledger = l
+// Open lets calls through. Open or Fail is called once.
+func (s *Server) Open(l *ledger.Ledger, shelf *archive.Shelf) {
+	s.ledger, s.shelf = l, shelf
 	close(s.opened)
 }
 

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"maps"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -10,6 +12,7 @@ import (
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/services/controlplane/internal/admission"
+	"github.com/hearth-run/hearth/services/controlplane/internal/archive"
 	"github.com/hearth-run/hearth/services/controlplane/internal/ledger"
 	"github.com/hearth-run/hearth/services/controlplane/internal/lifecycle"
 	"github.com/hearth-run/hearth/services/controlplane/internal/record"
@@ -46,12 +49,22 @@ func (s *runs) create(ctx context.Context, req *hearthv1.CreateRunRequest) (*rec
 	if err := admission.Spec(req.GetSpec()); err != nil {
 		return nil, err
 	}
+	if source := req.GetSpec().GetSource().GetArchive(); source != nil {
+		release, err := s.shelf.Hold(source.GetSha256())
+		if errors.Is(err, archive.ErrNotFound) {
+			err = errArchiveMissing
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	uid, err := ulid.New(ulid.Timestamp(time.Now()), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
 	draft := record.Run{
-		UID: uid.String(), Namespace: namespace(req.GetNamespace()), Name: req.GetName(), Labels: req.GetLabels(),
+		UID: uid.String(), Namespace: namespace(req.GetNamespace()), Name: req.GetName(), Labels: maps.Clone(req.GetLabels()),
 		Spec: record.Light(req.GetSpec()), Policy: record.PolicyOf(req.GetSpec()),
 	}
 	return book.Create(ctx, draft, req.GetSpec().GetSource(), proto.Size(req))

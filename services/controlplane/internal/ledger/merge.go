@@ -19,12 +19,25 @@ type view struct {
 	nodes        map[string]*record.Node        // by uid
 	byRuntime    map[string][]string            // uids, sorted
 	held         map[string]map[string]struct{} // by node: uids of Runs with a reservation
+	archives     map[string]int                 // by sum: how many Runs name it
 }
 
 func newView(version, seq int64) view {
 	return view{
 		version: version, seq: seq, runs: map[string]*record.Run{}, names: map[string]string{},
 		nodes: map[string]*record.Node{}, byRuntime: map[string][]string{}, held: map[string]map[string]struct{}{},
+		archives: map[string]int{},
+	}
+}
+
+// archive counts who names an archive.
+func (v *view) archive(r *record.Run, n int) {
+	sum := r.Spec.GetSource().GetArchive().GetSha256()
+	if sum == "" {
+		return
+	}
+	if v.archives[sum] += n; v.archives[sum] == 0 {
+		delete(v.archives, sum)
 	}
 }
 
@@ -60,6 +73,9 @@ func (l *Ledger) commit(t *tx) error {
 // mergeRun follows a change of a Run; from nil it follows a Run's being read.
 func (l *Ledger) mergeRun(before, after *record.Run) {
 	l.view.runs[after.UID], l.view.names[after.Key()] = after, after.UID
+	if before == nil {
+		l.view.archive(after, 1)
+	}
 	for _, e := range lifecycle.Effects(stateOf(before), after.State) {
 		l.follow(after, e)
 	}
@@ -96,6 +112,7 @@ func (l *Ledger) mergeGone(before *record.Run) {
 	if at, found := slices.BinarySearch(l.view.keys, before.Key()); found {
 		l.view.keys = slices.Delete(l.view.keys, at, at+1)
 	}
+	l.view.archive(before, -1)
 	l.timers.clear(before.UID)
 	l.log.Debug("run removed", "run_uid", before.UID)
 }

@@ -117,3 +117,10 @@ func (l *Ledger) Source(uid string) (*hearthv1.Source, error) { return l.store.S
 
 // Streams returns what a task has written.
 func (l *Ledger) Streams(uid string) (store.Streams, error) { return l.store.Streams(uid) }
+
+// Names says whether any Run names the archive.
+func (l *Ledger) Names(sum string) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.view.archives[sum] > 0
+}
