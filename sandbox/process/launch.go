@@ -14,9 +14,13 @@ import (
 	"github.com/hearth-run/hearth/sandbox/internal/walls"
 )
 
+// namespaces are those that every container has of its own.
+const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+
 // launch is one attempt to start a container's program.
 type launch struct {
 	container *Container
+	attempt   *attempt // only some of the walls, for Probe; nil builds all
 	site      walls.Site
 	files     []*os.File // what the first process gets, by descriptor
 	ours      []*os.File // those of files that this side closes after the clone
@@ -176,6 +180,9 @@ func (l *launch) writePlan() (plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.attempt != nil {
+		steps = l.attempt.reshape(steps)
+	}
 	blob, err := steps.Blob(l.site.Failures, l.site.FirstControl)
 	if err != nil {
 		return nil, err
@@ -192,10 +199,13 @@ func (l *launch) attributes() *syscall.SysProcAttr {
 	m, spec := l.container.driver.machine, l.container.spec
 	sys := &syscall.SysProcAttr{
 		Setsid:     true,
-		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+		Cloneflags: namespaces,
 	}
 	if spec.Network == sandbox.NetworkNone && !l.sharesNetwork() {
 		sys.Cloneflags |= unix.CLONE_NEWNET
+	}
+	if l.attempt != nil && l.attempt.flags != 0 {
+		sys.Cloneflags = l.attempt.flags
 	}
 	if l.folder != nil {
 		sys.UseCgroupFD, sys.CgroupFD = true, int(l.folder.Fd())

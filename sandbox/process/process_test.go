@@ -13,6 +13,7 @@ import (
 )
 
 func factory() sandboxtest.Factory {
+	root := os.Geteuid() == 0
 	return sandboxtest.Factory{
 		Open: func(root string) (sandbox.Driver, error) {
 			config := process.Default()
@@ -24,7 +25,7 @@ func factory() sandboxtest.Factory {
 			return err
 		},
 		Leftovers: process.Leftovers,
-		Memory:    true, Pids: true, CPU: true, OwnUser: true,
+		Memory:    root, Pids: true, CPU: root, OwnUser: root,
 	}
 }
 

@@ -110,3 +110,27 @@ func (o Op) String() string {
 	}
 	return text
 }
+
+// Keep is the plan with only the ops that keep says yes to. What it drops must not be
+// the source of an Answer that stays; Validate of the result says so.
+func (p Plan) Keep(keep func(Op) bool) Plan {
+	var kept Plan
+	moved := make([]int, len(p)) // old index → new
+	for i, op := range p {
+		moved[i] = len(kept)
+		if !keep(op) {
+			moved[i] = -1
+			continue
+		}
+		args := make([]Arg, len(op.Args))
+		for j, a := range op.Args {
+			if a.kind == kindAnswer && a.value >= 0 && a.value < int64(i) {
+				a.value = int64(moved[a.value])
+			}
+			args[j] = a
+		}
+		op.Args = args
+		kept = append(kept, op)
+	}
+	return kept
+}
