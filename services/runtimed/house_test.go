@@ -35,6 +35,8 @@ type house struct {
 	cfg     runtimed.Config
 	deps    runtimed.Deps
 	gateway executorv1connect.FunctionRuntimeClient
+	// serveAs, if set, is given the node's dispatcher.
+	serveAs func(*connect.Server)
 	stop    context.CancelFunc
 	done    chan error
 	// began is the zero of the node's clock; paused is what a stop of the process
@@ -103,6 +105,9 @@ func (h *house) start() {
 		h.t.Fatal(err)
 	}
 	service.Register(server)
+	if h.serveAs != nil {
+		h.serveAs(server)
+	}
 	h.gateway = executorv1connect.NewFunctionRuntimeClient(connect.NewClient(connectinprocess.New(server)))
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop, h.done = stop, make(chan error, 1)
@@ -200,9 +205,13 @@ func function() *hearthv1.RunSpec {
 func (h *house) call(ctx context.Context, run string, fence hop.Fence, input string) (*executorv1.InvokeFunctionResponse, error) {
 	ctx, info := connect.NewClientContext(ctx)
 	fence.Write(info.RequestHeader())
-	return h.gateway.InvokeFunction(ctx, &executorv1.InvokeFunctionRequest{
+	return h.gateway.InvokeFunction(ctx, invocation(run, input))
+}
+
+func invocation(run, input string) *executorv1.InvokeFunctionRequest {
+	return &executorv1.InvokeFunctionRequest{
 		Registration: &executorv1.FunctionRegistration{RunUid: run}, InvocationId: "inv", Input: []byte(input), ContentType: "text/plain",
-	})
+	}
 }
 
 // fence is the present one.
