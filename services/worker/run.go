@@ -38,6 +38,10 @@ func (w *Worker) Run(ctx context.Context) error {
 		tellers.Go(func() { reporter.Run(telling) })
 	}
 	<-ctx.Done()
+	w.refuse()
+	for _, reporter := range w.reporters {
+		reporter.Announce()
+	}
 	w.drain()
 	close(w.stop)
 	w.owners.Wait()
@@ -79,11 +83,16 @@ func (w *Worker) equip(ctx context.Context) error {
 	return nil
 }
 
-// drain refuses new calls and waits for those that run, no longer than
-// Config.Drain.
+// refuse lets no further call in.
+func (w *Worker) refuse() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopping = true
+}
+
+// drain waits for the calls that run, no longer than Config.Drain.
 func (w *Worker) drain() {
 	w.mu.Lock()
-	w.stopping = true
 	running := len(w.flights)
 	if running > 0 {
 		w.drained = make(chan struct{})
@@ -119,7 +128,7 @@ func (w *Worker) Worker() *serverless.WorkerStatus {
 	}
 	return &serverless.WorkerStatus{
 		WorkerId: w.cfg.ID, WorkerUri: address, Status: status, MemTotal: w.cfg.Memory,
-		MaxExecutors: int32(w.cfg.MaxContainers), Flavor: w.cfg.Flavor, GpuMemTotal: w.cfg.GPUMemory,
+		MaxExecutors: int32(w.cfg.MaxContainers), Flavor: w.cfg.Flavor, GpuMemTotal: w.cfg.GPUMemory, Incarnation: w.life,
 	}
 }
 

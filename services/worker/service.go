@@ -81,7 +81,7 @@ func (w *Worker) once(ctx context.Context, c *call, demand ledger.Demand) error 
 	if err == nil {
 		err = w.run(ctx, c, b)
 	}
-	b.Finish(err == nil)
+	w.finish(b, err == nil)
 	return err
 }
 

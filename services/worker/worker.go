@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"connectrpc.com/connect/v2"
@@ -25,6 +24,7 @@ import (
 // Worker runs executions in containers.
 type Worker struct {
 	cfg       Config
+	life      string // new at every start, for the routers
 	address   func() string
 	log       *slog.Logger
 	driver    sandbox.Driver
@@ -38,10 +38,12 @@ type Worker struct {
 
 	owners sync.WaitGroup // the goroutines of boxes
 
-	mu       sync.Mutex // guards what follows
-	ledger   *ledger.Ledger
-	boxes    map[string]*entry
-	flights  map[string]bool
+	mu      sync.Mutex // guards what follows
+	ledger  *ledger.Ledger
+	boxes   map[string]*entry
+	flights map[string]bool
+	// freed is closed, and made anew, when a container has given its place back.
+	freed    chan struct{}
 	stopping bool
 	// drained is made while the worker waits for its calls, closed by the last.
 	drained chan struct{}
@@ -53,6 +55,8 @@ type entry struct {
 	box      *box.Box
 	status   *serverless.ExecutorStatus
 	releases []func()
+	// leaving says that its call is over and it is being taken down.
+	leaving bool
 }
 
 // New checks the settings and starts nothing.
@@ -64,10 +68,10 @@ func New(cfg Config, deps Deps) (*Worker, error) {
 		return nil, errors.New("worker: a driver and a logger are needed")
 	}
 	w := &Worker{
-		cfg: cfg, address: deps.Address, log: deps.Log.With("worker_id", cfg.ID), driver: deps.Driver, load: newLoad(),
+		cfg: cfg, life: ulid.Make().String(), address: deps.Address, log: deps.Log.With("worker_id", cfg.ID), driver: deps.Driver, load: newLoad(),
 		stop: make(chan struct{}), ready: make(chan struct{}),
 		ledger: ledger.New(ledger.Capacity{Memory: cfg.Memory, GPUMemory: cfg.GPUMemory, MaxContainers: cfg.MaxContainers}),
-		boxes:  map[string]*entry{}, flights: map[string]bool{},
+		boxes:  map[string]*entry{}, flights: map[string]bool{}, freed: make(chan struct{}),
 	}
 	if cfg.Address == "" && deps.Address == nil {
 		return nil, errors.New("worker: an address is needed, in its settings or from its listener")
@@ -124,60 +128,6 @@ func (w *Worker) enter(request string) (leave func(), err error) {
 	}, nil
 }
 
-// acquire returns the container of a call: its session's, or a new one.
-func (w *Worker) acquire(ctx context.Context, h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
-	if id := h.GetContainerId(); id != "" {
-		return w.reuse(ctx, id, h)
-	}
-	b, err := w.create(h, demand)
-	if err != nil {
-		return nil, err
-	}
-	// The start belongs to the container; this call waits for it no longer than it
-	// lives itself.
-	w.owners.Go(func() { b.Own(context.WithoutCancel(ctx), w.stop) })
-	if err := b.Ready(ctx); err != nil {
-		w.owners.Go(func() { b.Finish(false) })
-		return nil, err
-	}
-	return b, nil
-}
-
-func (w *Worker) reuse(ctx context.Context, id string, h *serverless.WorkerExecutionRequest) (*box.Box, error) {
-	w.mu.Lock()
-	e := w.boxes[id]
-	w.mu.Unlock()
-	if e == nil {
-		return nil, edge.Publicf(box.ErrGone, "container %s is gone, and session %q with it: start a new session", id, h.GetSessionId())
-	}
-	return e.box, e.box.Acquire(ctx, h.GetSessionId(), h.GetRequestId())
-}
-
-// create reserves what a container needs and returns its box, which nothing runs
-// in yet.
-func (w *Worker) create(h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
-	id := "c" + strings.ToLower(ulid.Make().String())
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.stopping {
-		return nil, errStopping
-	}
-	if err := w.ledger.Reserve(id, demand); err != nil {
-		return nil, edge.Publicf(errFull, "the worker has no room: %v", err)
-	}
-	b := box.New(box.Config{
-		ID: id, Session: h.GetSessionId(), IdleTimeout: w.cfg.IdleTimeout,
-		Start:    func(ctx context.Context) (box.Running, error) { return w.starter.start(ctx, id, demand) },
-		Grow:     func() (int64, bool) { return w.grow(id) },
-		Report:   func(r box.Report) { w.report(id, r) },
-		Released: func() { w.released(id) },
-	}, h.GetRequestId(), w.log)
-	w.boxes[id] = &entry{box: b, status: &serverless.ExecutorStatus{
-		ContainerId: id, WorkerId: w.cfg.ID, RequestId: h.GetRequestId(), SessionId: h.GetSessionId(), Status: serverless.Status_STATUS_BUSY,
-	}}
-	return b, nil
-}
-
 func (w *Worker) grow(id string) (int64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,20 +144,6 @@ func (w *Worker) held(id string) ledger.Demand {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ledger.Held(id)
-}
-
-// released forgets a container of which nothing is left.
-func (w *Worker) released(id string) {
-	w.mu.Lock()
-	e := w.boxes[id]
-	delete(w.boxes, id)
-	w.ledger.Release(id)
-	w.mu.Unlock()
-	if e != nil {
-		for _, release := range e.releases {
-			release()
-		}
-	}
 }
 
 // fetch installs requirements and keeps them for as long as the container lives,

@@ -34,8 +34,10 @@ type Reporter struct {
 	log      *slog.Logger
 	wake     chan struct{}
 
-	mu      sync.Mutex // guards pending
+	mu      sync.Mutex // guards what follows
 	pending []*serverless.ExecutorStatus
+	// announce asks for the worker's state to be told before what is pending.
+	announce bool
 }
 
 // timeout bounds one report.
@@ -61,6 +63,18 @@ func (r *Reporter) Post(status *serverless.ExecutorStatus) {
 		r.pending = slices.Delete(r.pending, 0, over)
 	}
 	r.mu.Unlock()
+	r.stir()
+}
+
+// Announce asks for the worker's state to be told anew, as after a change of it.
+func (r *Reporter) Announce() {
+	r.mu.Lock()
+	r.announce = true
+	r.mu.Unlock()
+	r.stir()
+}
+
+func (r *Reporter) stir() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -129,6 +143,14 @@ func (r *Reporter) introduce(ctx context.Context) (bool, error) {
 
 // flush sends what is queued, in order. A state that did not arrive stays first.
 func (r *Reporter) flush(ctx context.Context) (bool, error) {
+	if r.announced() {
+		post, cancel := context.WithTimeout(ctx, timeout)
+		_, err := r.router.PostWorkerStatus(post, r.source.Worker())
+		cancel()
+		if err != nil {
+			return false, err
+		}
+	}
 	for {
 		r.mu.Lock()
 		var next *serverless.ExecutorStatus
@@ -163,7 +185,15 @@ func (r *Reporter) sent(status *serverless.ExecutorStatus) {
 func (r *Reporter) queued() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending) > 0
+	return len(r.pending) > 0 || r.announce
+}
+
+// announced takes the wish to announce.
+func (r *Reporter) announced() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() { r.announce = false }()
+	return r.announce
 }
 
 func (r *Reporter) load(ctx context.Context) (bool, error) {

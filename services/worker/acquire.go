@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/hearth-run/hearth/gen/serverless"
+	"github.com/hearth-run/hearth/internal/kit/edge"
+	"github.com/hearth-run/hearth/services/worker/internal/box"
+	"github.com/hearth-run/hearth/services/worker/internal/ledger"
+)
+
+// acquire returns the container of a call: its session's, or a new one.
+func (w *Worker) acquire(ctx context.Context, h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
+	if id := h.GetContainerId(); id != "" {
+		return w.reuse(ctx, id, h)
+	}
+	b, err := w.admit(ctx, h, demand)
+	if err != nil {
+		return nil, err
+	}
+	// The start belongs to the container; this call waits for it no longer than it
+	// lives itself.
+	w.owners.Go(func() { b.Own(context.WithoutCancel(ctx), w.stop) })
+	if err := b.Ready(ctx); err != nil {
+		w.owners.Go(func() { b.Finish(false) })
+		return nil, err
+	}
+	return b, nil
+}
+
+func (w *Worker) reuse(ctx context.Context, id string, h *serverless.WorkerExecutionRequest) (*box.Box, error) {
+	w.mu.Lock()
+	e := w.boxes[id]
+	w.mu.Unlock()
+	if e == nil {
+		return nil, edge.Publicf(box.ErrGone, "container %s is gone, and session %q with it: start a new session", id, h.GetSessionId())
+	}
+	return e.box, e.box.Acquire(ctx, h.GetSessionId(), h.GetRequestId())
+}
+
+// admit makes a container as soon as there is room: what is being taken down does
+// not count against a call, it is waited for. Nothing else is.
+// Errors: errFull, errStopping, ctx's cause.
+func (w *Worker) admit(ctx context.Context, h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
+	for {
+		w.mu.Lock()
+		b, err := w.create(h, demand)
+		freed, leaving := w.freed, w.leaving()
+		w.mu.Unlock()
+		if !errors.Is(err, errFull) || !leaving {
+			return b, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// leaving says that a container is being taken down; the caller holds mu.
+func (w *Worker) leaving() bool {
+	for _, e := range w.boxes {
+		if e.leaving {
+			return true
+		}
+	}
+	return false
+}
+
+// create reserves what a container needs and returns its box, which nothing runs
+// in yet; the caller holds mu.
+func (w *Worker) create(h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
+	id := "c" + strings.ToLower(ulid.Make().String())
+	if w.stopping {
+		return nil, errStopping
+	}
+	if err := w.ledger.Reserve(id, demand); err != nil {
+		return nil, edge.Publicf(errFull, "the worker has no room: %v", err)
+	}
+	b := box.New(box.Config{
+		ID: id, Session: h.GetSessionId(), IdleTimeout: w.cfg.IdleTimeout,
+		Start:    func(ctx context.Context) (box.Running, error) { return w.starter.start(ctx, id, demand) },
+		Grow:     func() (int64, bool) { return w.grow(id) },
+		Report:   func(r box.Report) { w.report(id, r) },
+		Released: func() { w.released(id) },
+	}, h.GetRequestId(), w.log)
+	w.boxes[id] = &entry{box: b, status: &serverless.ExecutorStatus{
+		ContainerId: id, WorkerId: w.cfg.ID, RequestId: h.GetRequestId(), SessionId: h.GetSessionId(), Status: serverless.Status_STATUS_BUSY,
+	}}
+	return b, nil
+}
+
+// finish gives a container back after its call.
+func (w *Worker) finish(b *box.Box, success bool) {
+	if !success || b.Session == "" {
+		w.mu.Lock()
+		if e := w.boxes[b.ID]; e != nil {
+			e.leaving = true
+		}
+		w.mu.Unlock()
+	}
+	b.Finish(success)
+}
+
+// released forgets a container of which nothing is left.
+func (w *Worker) released(id string) {
+	w.mu.Lock()
+	e := w.boxes[id]
+	delete(w.boxes, id)
+	w.ledger.Release(id)
+	close(w.freed)
+	w.freed = make(chan struct{})
+	w.mu.Unlock()
+	if e != nil {
+		for _, release := range e.releases {
+			release()
+		}
+	}
+}
