@@ -14,6 +14,7 @@ import (
 
 	"github.com/hearth-run/hearth/sandbox"
 	"github.com/hearth-run/hearth/sandbox/internal/initcode"
+	"github.com/hearth-run/hearth/sandbox/internal/plan"
 )
 
 // Driver makes containers out of processes of this machine.
@@ -24,7 +25,8 @@ type Driver struct {
 	null    *os.File
 	network *os.File // the empty network namespace; nil without privileges
 	starter *starter
-	watches sync.WaitGroup // the goroutines of containers' memory watches
+	reshape func(plan.Plan) plan.Plan // tests leave walls out by it; nil otherwise
+	watches sync.WaitGroup            // the goroutines of containers' memory watches
 
 	mu         sync.Mutex // guards what follows
 	closed     bool

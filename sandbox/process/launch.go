@@ -180,8 +180,11 @@ func (l *launch) writePlan() (plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if l.attempt != nil {
+	switch {
+	case l.attempt != nil:
 		steps = l.attempt.reshape(steps)
+	case d.reshape != nil:
+		steps = d.reshape(steps)
 	}
 	blob, err := steps.Blob(l.site.Failures, l.site.FirstControl)
 	if err != nil {

@@ -20,6 +20,11 @@ func factory() sandboxtest.Factory {
 			config.Root = root
 			return process.Open(config)
 		},
+		Without: func(root string, walls ...string) (sandbox.Driver, error) {
+			config := process.Default()
+			config.Root = root
+			return process.OpenWithout(config, walls)
+		},
 		Sweep: func(root string) error {
 			_, err := process.Sweep(root, 10*time.Second)
 			return err

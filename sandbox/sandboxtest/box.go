@@ -122,11 +122,9 @@ func (b *box) end(t *testing.T) sandbox.Exit {
 }
 
 // held runs a script that judges by itself, and wants every wall to have held.
-func held(t *testing.T, d sandbox.Driver, spec sandbox.Spec) {
+func held(t *testing.T, s *suite, d sandbox.Driver, spec sandbox.Spec) {
 	t.Helper()
 	b := start(t, d, spec)
 	out := b.rest(t)
-	if exit := b.end(t); out != "HELD" || exit.Code != 0 || exit.Signal != 0 {
-		t.Errorf("%s\n%+v", out, exit)
-	}
+	s.judge(t, out, b.end(t))
 }

@@ -40,7 +40,7 @@ func hostFiles(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	visible := slices.Concat(p.topFolders(), []string{"dev", "etc", "proc", "tmp"})
-	held(t, s.open(t), python(t, "files", secret, home, strings.Join(visible, ",")))
+	held(t, s, s.open(t), python(t, "files", secret, home, strings.Join(visible, ",")))
 }
 
 func hostProcesses(t *testing.T, s *suite) {
@@ -49,7 +49,7 @@ func hostProcesses(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	defer func() { _ = victim.Process.Kill(); _ = victim.Wait() }()
-	held(t, s.open(t), python(t, "processes", strconv.Itoa(victim.Process.Pid)))
+	held(t, s, s.open(t), python(t, "processes", strconv.Itoa(victim.Process.Pid)))
 	if err := victim.Process.Signal(unix.Signal(0)); err != nil {
 		t.Errorf("the host's process is gone: %v", err)
 	}
@@ -60,10 +60,10 @@ func identity(t *testing.T, s *suite) {
 	if s.OwnUser {
 		user = "own-user"
 	}
-	held(t, s.open(t), python(t, "identity", user))
+	held(t, s, s.open(t), python(t, "identity", user))
 }
 
-func forbiddenCalls(t *testing.T, s *suite) { held(t, s.open(t), python(t, "calls")) }
+func forbiddenCalls(t *testing.T, s *suite) { held(t, s, s.open(t), python(t, "calls")) }
 
 func network(t *testing.T, s *suite) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -78,7 +78,7 @@ func network(t *testing.T, s *suite) {
 	}
 	defer func() { _ = abstract.Close() }()
 	port := strconv.Itoa(tcp.Addr().(*net.TCPAddr).Port)
-	held(t, s.open(t), python(t, "network", port, name))
+	held(t, s, s.open(t), python(t, "network", port, name))
 }
 
 // abstractSockets: containers may share a network namespace, in which such names
@@ -89,7 +89,7 @@ func abstractSockets(t *testing.T, s *suite) {
 	if line := listener.line(t); line != "ready" {
 		t.Fatal(line, listener.rest(t))
 	}
-	held(t, d, python(t, "abstract", "meeting-point"))
+	held(t, s, d, python(t, "abstract", "meeting-point"))
 }
 
 func otherContainersMemory(t *testing.T, s *suite) {
@@ -98,7 +98,7 @@ func otherContainersMemory(t *testing.T, s *suite) {
 	if line := maker.line(t); line != "ready" {
 		t.Fatal(line, maker.rest(t))
 	}
-	held(t, d, python(t, "sysv", "find"))
+	held(t, s, d, python(t, "sysv", "find"))
 }
 
 // descriptors: this process holds some that an exec would inherit, writable, and
@@ -120,7 +120,7 @@ func descriptors(t *testing.T, s *suite) {
 	given, _ := pipe(t)
 	spec := python(t, "descriptors", "4", "512")
 	spec.Files = []*os.File{given}
-	held(t, s.open(t), spec)
+	held(t, s, s.open(t), spec)
 	if text, err := os.ReadFile(precious); err != nil || len(text) != 0 {
 		t.Errorf("the host's file holds %q (%v)", text, err)
 	}

@@ -75,7 +75,7 @@ func stubborn(t *testing.T, s *suite) {
 	}
 }
 
-func orphans(t *testing.T, s *suite) { held(t, s.open(t), python(t, "orphans")) }
+func orphans(t *testing.T, s *suite) { held(t, s, s.open(t), python(t, "orphans")) }
 
 // killTwice: Kill and Destroy at once, from many sides, and again afterwards.
 func killTwice(t *testing.T, s *suite) {

@@ -23,11 +23,11 @@ var limitTests = map[string]func(*testing.T, *suite){
 func forkBomb(t *testing.T, s *suite) {
 	spec := python(t, "forkbomb", "40")
 	spec.Limits.Pids = 40
-	held(t, s.open(t), spec)
+	held(t, s, s.open(t), spec)
 }
 
 func scratchFilled(t *testing.T, s *suite) {
-	held(t, s.open(t), python(t, "fill", "/tmp", strconv.Itoa(4<<20), "/dev/shm", strconv.Itoa(1<<20)))
+	held(t, s, s.open(t), python(t, "fill", "/tmp", strconv.Itoa(4<<20), "/dev/shm", strconv.Itoa(1<<20)))
 }
 
 func memoryEaten(t *testing.T, s *suite) {
@@ -120,7 +120,7 @@ wall, cpu = time.monotonic(), time.process_time()
 while time.process_time() - cpu < 0.05:
     pass
 print("HELD" if time.monotonic() - wall > 0.5 else "took %.3f s" % (time.monotonic() - wall))`
-	held(t, s.open(t), spec)
+	held(t, s, s.open(t), spec)
 }
 
 func fileSize(t *testing.T, s *suite) {

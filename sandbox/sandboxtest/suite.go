@@ -16,6 +16,10 @@ import (
 type Factory struct {
 	// Open makes a driver that keeps its state in root.
 	Open func(root string) (sandbox.Driver, error)
+	// Without makes a driver that leaves walls out, which no driver outside of its
+	// own tests can: the suite proves by it that it would see them missing. Nil leaves
+	// those tests out.
+	Without func(root string, walls ...string) (sandbox.Driver, error)
 	// Sweep removes what a driver on root, which is gone, has left.
 	Sweep func(root string) error
 	// Memory, Pids and CPU say that the driver can hold these limits on this
@@ -42,7 +46,7 @@ func Main(m *testing.M, f Factory) int {
 func Run(t *testing.T, f Factory) {
 	s := &suite{Factory: f}
 	for _, group := range []map[string]func(*testing.T, *suite){
-		lifecycleTests, breakoutTests, endingTests, limitTests, crowdTests, ownerTests,
+		lifecycleTests, breakoutTests, endingTests, limitTests, crowdTests, ownerTests, missingTests(f),
 	} {
 		for name, test := range group {
 			if s.left(name) {
@@ -53,7 +57,10 @@ func Run(t *testing.T, f Factory) {
 	}
 }
 
-type suite struct{ Factory }
+type suite struct {
+	Factory
+	broken bool // a wall is missing, and break-outs have to succeed
+}
 
 // left says that the machine lets the driver hold no such limit.
 func (s *suite) left(name string) bool {

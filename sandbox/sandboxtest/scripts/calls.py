@@ -16,22 +16,22 @@ denied = {
     "move_pages": (279, 1, 0, 0, 0, 0, 0), "setns": (308, 0, 0), "TIOCSTI": (16, 0, 0x5412, buf),
 }
 for name, (number, *args) in denied.items():
-    refused(name, lambda: call(number, *args), errno.EPERM)
+    refused_apart(name, lambda: call(number, *args), errno.EPERM)
 for name, flag in NS.items():
-    refused("unshare " + name, lambda: call(272, flag), errno.EPERM)
+    refused_apart("unshare " + name, lambda: call(272, flag), errno.EPERM)
 
     def cloned():
         pid = call(56, flag | 17, 0, 0, 0, 0)
         if pid == 0:
             os._exit(0)
         return pid
-    refused("clone " + name, cloned, errno.EPERM)
-refused("clone3", lambda: call(435, buf, 88), errno.ENOSYS)
+    refused_apart("clone " + name, cloned, errno.EPERM)
+refused_apart("clone3", lambda: call(435, buf, 88), errno.ENOSYS)
 for name, number in (("io_uring_setup", 425), ("io_uring_enter", 426), ("io_uring_register", 427)):
-    refused(name, lambda: call(number, 4, buf, 0), errno.ENOSYS)
-refused("an x32 call", lambda: call(0x40000000 + 39), errno.ENOSYS)
+    refused_apart(name, lambda: call(number, 4, buf, 0), errno.ENOSYS)
+refused_apart("an x32 call", lambda: call(0x40000000 + 39), errno.ENOSYS)
 for family in (3, 15, 16, 17, 29, 31, 38, 40):  # ax25, key, netlink, packet, can, bluetooth, alg, vsock
-    refused("socket family %d" % family, lambda: socket.socket(family, socket.SOCK_RAW), errno.EAFNOSUPPORT)
+    refused_apart("socket family %d" % family, lambda: socket.socket(family, socket.SOCK_RAW), errno.EAFNOSUPPORT)
 
 # A call by the i386 convention (int 0x80) ends the process: its numbers mean other calls.
 import mmap
