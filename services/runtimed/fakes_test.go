@@ -32,6 +32,8 @@ type controlFake struct {
 	// down refuses every call; forgotten refuses the present uid.
 	down, forgotten bool
 	runs            map[string]*hearthv1.Assignment
+	archives        map[string][]byte
+	cut             bool
 	reports         []string
 	predecessors    []string
 	// changed is closed and made anew with every change.

@@ -7,6 +7,7 @@ require (
 	github.com/hearth-run/hearth/gen v0.0.0
 	github.com/hearth-run/hearth/internal/kit v0.0.0-00010101000000-000000000000
 	github.com/oklog/ulid/v2 v2.1.2
+	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.50.0
 	google.golang.org/protobuf v1.36.12
 )

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
+	"github.com/hearth-run/hearth/services/runtimed/internal/archives"
 	"github.com/hearth-run/hearth/services/runtimed/internal/clock"
 	"github.com/hearth-run/hearth/services/runtimed/internal/desk"
 	"github.com/hearth-run/hearth/services/runtimed/internal/folder"
@@ -77,7 +78,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	}
 	sources, err := source.New(source.Config{
 		Workspace: cfg.Workspace, Timeout: cfg.SourceTimeout, FileURLs: cfg.GitFiles,
-		Limits: folder.Limits{Files: cfg.SourceFiles, Bytes: cfg.SourceBytes},
+		Limits: folder.Limits{Files: cfg.SourceFiles, Bytes: cfg.SourceBytes}, Archives: archives.New(deps.Nodes),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure runtimed: %w", err)

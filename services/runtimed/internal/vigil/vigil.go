@@ -1,5 +1,7 @@
 // Package vigil owns what the answers of FunctionStatus mean for a Run: idle,
 // lost, failed, or well. It is pure.
+//
+//hearth:machine
 package vigil
 
 import (
