@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -97,7 +98,16 @@ func open(t testing.TB, cfg controlplane.Config, transport string) *house {
 	return h
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if data := os.Getenv(childData); data != "" {
+		if err := child(data); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // function is a spec that is in order.
 func function() *hearthv1.RunSpec {
