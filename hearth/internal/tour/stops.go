@@ -15,6 +15,8 @@ type Stop struct {
 	Folder string
 	// Shows says in one line why it is here.
 	Shows string
+	// Warm says that the second call is to be held against the start.
+	Warm  bool
 	Calls []Call
 }
 
@@ -34,8 +36,13 @@ func Stops() []Stop {
 	return []Stop{
 		{
 			Name: "hello", Runtime: "python", Handler: "app.hello", Folder: "python/hello",
-			Shows: "a Python function that answers JSON",
+			Shows: "a Python function that answers JSON", Warm: true,
 			Calls: twice(`{"name":"Ada"}`, is(`{"greeting":"Hello, Ada!"}`)),
+		},
+		{
+			Name: "table", Runtime: "bash", Handler: "table.lookup", Folder: "bash/table",
+			Shows: "a Bash function that makes a table once, at its start", Warm: true,
+			Calls: twice(`{"n":1999}`, is("{\"n\":1999,\"prime\":true}\n")),
 		},
 		{
 			Name: "hello-bash", Runtime: "bash", Handler: "hello.greet", Folder: "bash/hello",
@@ -44,7 +51,7 @@ func Stops() []Stop {
 		},
 		{
 			Name: "cache", Runtime: "python", Handler: "app.lookup", Folder: "python/cache",
-			Shows: "module state that stays warm: the second call finds what the first has made",
+			Shows: "module state that stays warm: the second call finds what the first has made", Warm: true,
 			Calls: []Call{{`{"n":12}`, 200, has(`"square":144`, `"cached":false`)}, {`{"n":12}`, 200, has(`"square":144`, `"cached":true`)}},
 		},
 		{

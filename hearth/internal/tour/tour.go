@@ -51,7 +51,7 @@ func (g *Guide) visit(ctx context.Context, number int, stop Stop) error {
 			return err
 		}
 	}
-	if last > 0 && len(stop.Calls) > 1 {
+	if stop.Warm && last > 0 {
 		fmt.Fprintf(g.Out, "   call %d was %.0f times faster than the start\n", len(stop.Calls), float64(took)/float64(last))
 	}
 	return nil
