@@ -1,0 +1,280 @@
+"""What touches the process: each test runs in a forked child of its own, and the
+child's status says how it went."""
+
+import gc
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import unittest
+import uuid
+
+from hearth_pyrunner import baseline, channel, descriptors, message, process, reseed, stdio
+
+
+def forked(test):
+    """Run a test method in a child."""
+
+    def run(self):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                test(self)
+                status = 0
+            except BaseException:
+                os.write(2, traceback.format_exc().encode())
+            finally:
+                process.end_children()
+                os._exit(status)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    run.__name__ = test.__name__
+    return run
+
+
+class Children(unittest.TestCase):
+    @forked
+    def test_none(self):
+        self.assertFalse(process.has_children())
+        self.assertEqual(process.end_children(), [])
+
+    @forked
+    def test_daemons_fall_to_us_and_are_ended(self):
+        process.adopt_orphans()
+        ready, write = os.pipe()
+        script = "trap '' TERM HUP; setsid sh -c 'setsid sleep 1000 & echo x; sleep 1000' & setsid sleep 1000 & wait"
+        subprocess.Popen(["sh", "-c", script], stdout=write)
+        os.close(write)
+        self.assertEqual(os.read(ready, 2), b"x\n")
+        self.assertTrue(process.has_children())
+        self.assertGreaterEqual(len(process.end_children()), 3)
+        self.assertFalse(process.has_children())
+        self.assertEqual(os.read(ready, 1), b"")  # nobody holds the other end
+
+    @forked
+    def test_the_spared_live(self):
+        one, two = (subprocess.Popen(["sleep", "1000"]) for _ in range(2))
+        (ended,) = process.end_children({one.pid})
+        self.assertEqual(ended.split()[0], str(two.pid))
+        self.assertIsNone(one.poll())
+        process.end_children()
+
+    @forked
+    def test_a_zombie_and_a_stopped_child(self):
+        subprocess.Popen(["true"])
+        stopped = subprocess.Popen(["sleep", "1000"])
+        os.kill(stopped.pid, signal.SIGSTOP)
+        process.end_children()
+        self.assertFalse(process.has_children())
+
+    @forked
+    def test_walk_finds_what_the_children_files_find(self):
+        children = sorted(subprocess.Popen(["sleep", "1000"]).pid for _ in range(3))
+        self.assertEqual(sorted(process._children()), children)
+        self.assertEqual(sorted(process._children_by_walk()), children)
+        process.end_children()
+
+    @forked
+    def test_threads_are_counted(self):
+        go = threading.Event()
+        self.assertEqual(process.threads(), 1)
+        thread = threading.Thread(target=go.wait)
+        thread.start()
+        self.assertEqual(process.threads(), 2)
+        go.set()
+        thread.join()
+
+
+class Descriptors(unittest.TestCase):
+    @forked
+    def test_raised_and_known_by_what_they_are(self):
+        low, other = os.pipe()
+        was = descriptors.identity(low)
+        high = descriptors.raise_high(low)
+        self.assertGreaterEqual(high, 24)
+        self.assertFalse(os.get_inheritable(high))
+        self.assertTrue(descriptors.same(high, was))
+        os.dup2(os.open("/dev/null", os.O_RDONLY), high)
+        self.assertFalse(descriptors.same(high, was))
+        os.close(high)
+        self.assertFalse(descriptors.same(high, was))
+
+    @forked
+    def test_a_small_table_is_enough(self):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        self.assertIn(descriptors.raise_high(os.open("/dev/null", os.O_RDONLY)), range(24, 64))
+
+    @forked
+    def test_listing_and_closing(self):
+        descriptors.close_all_but([])
+        self.assertEqual(descriptors.listing([]), [])
+        kept = os.open("/dev/null", os.O_RDONLY)
+        dropped = os.open("/dev/zero", os.O_RDONLY)
+        self.assertEqual(descriptors.listing([kept]), [f"{dropped} /dev/zero"])
+        descriptors.close_all_but([kept])
+        self.assertEqual(descriptors.listing([]), [f"{kept} /dev/null"])
+
+
+class Channels(unittest.TestCase):
+    @forked
+    def test_a_replaced_socket_is_not_written_to(self):
+        ours, theirs = socket.socketpair()
+        conn = channel.Channel(theirs.detach())
+        conn.send(message.READY, 7)
+        ours.settimeout(10)
+        self.assertEqual(len(ours.recv(1000)), 8 + 1 + 12 + 8)
+        bait, hook = socket.socketpair()
+        os.dup2(hook.fileno(), conn.fileno())
+        with self.assertRaises(channel.Gone):
+            conn.send(message.READY, 7)
+        os.close(conn.fileno())
+        with self.assertRaises(channel.Gone):
+            conn.send(message.READY, 7)
+        bait.setblocking(False)
+        with self.assertRaises(BlockingIOError):
+            bait.recv(1)
+
+    @forked
+    def test_a_descriptor_comes_along(self):
+        ours, theirs = socket.socketpair()
+        conn = channel.ControlChannel(theirs.detach())
+        file = os.open("/dev/null", os.O_RDONLY)
+        socket.send_fds(ours, [len(raw := message.pack(2)).to_bytes(8, "big") + raw + bytes(8)], [file])
+        self.assertEqual(conn.receive(), (2, []))
+        self.assertEqual(os.readlink(f"/proc/self/fd/{conn.take_descriptor()}"), "/dev/null")
+        with self.assertRaises(message.Malformed):
+            conn.take_descriptor()
+        ours.close()
+        with self.assertRaises(channel.Closed):
+            conn.receive()
+
+
+class Baselines(unittest.TestCase):
+    @forked
+    def test_everything_is_put_back(self):
+        os.chdir("/tmp")
+        os.environ["KEPT"] = "1"
+        signal.signal(signal.SIGUSR1, lambda *_: None)
+        before = self.state()
+        base = baseline.Baseline()
+        os.chdir("/")
+        os.umask(0)
+        os.environ.clear()
+        os.environ["NEW"] = "1"
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+        signal.alarm(100)
+        sys.setrecursionlimit(5000)
+        gc.disable()
+        sys.setprofile(lambda *_: None)
+        base.restore()
+        self.assertEqual(self.state(), before)
+        os._exit(0)
+
+    def state(self):
+        mask = os.umask(0)
+        os.umask(mask)
+        handlers = [signal.getsignal(n) for n in (signal.SIGUSR1, signal.SIGTERM)]
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        settings = sys.getrecursionlimit(), gc.isenabled(), sys.getprofile(), signal.getitimer(signal.ITIMER_REAL)
+        return os.getcwd(), mask, dict(os.environ), handlers, blocked, settings
+
+    @forked
+    def test_a_removed_folder_does_not_stop_the_rest(self):
+        folder = tempfile.mkdtemp()
+        os.chdir(folder)
+        base = baseline.Baseline()
+        os.chdir("/")
+        os.rmdir(folder)
+        os.environ["NEW"] = "1"
+        base.restore()
+        self.assertNotIn("NEW", os.environ)
+
+
+class Streams(unittest.TestCase):
+    @forked
+    def test_closed_and_replaced_streams_come_back(self):
+        read, write = os.pipe()
+        os.dup2(write, 1)
+        streams = stdio.Streams()
+        for spoil in (
+            lambda: os.close(1),
+            lambda: sys.stdout.close(),
+            lambda: os.dup2(os.open("/dev/null", os.O_WRONLY), 1),
+            lambda: setattr(sys, "stdout", None),
+            lambda: os.set_blocking(1, False),
+            lambda: os.closerange(0, 3),
+        ):
+            spoil()
+            streams.flush()
+            streams.restore()
+            print("here")
+            self.assertEqual(os.read(read, 100), b"here\n")
+            self.assertTrue(os.get_blocking(1))
+
+    @forked
+    def test_any_text_can_be_printed(self):
+        read, write = os.pipe()
+        os.dup2(write, 1)
+        streams = stdio.Streams()
+        print("ü \ud800", end="")
+        streams.flush()
+        self.assertEqual(os.read(read, 100), "ü \\ud800".encode())
+
+
+class Reseeding(unittest.TestCase):
+    def test_siblings_differ(self):
+        random.seed(1)
+        uuid.uuid1()
+        seen = set()
+        for _ in range(50):
+            read, write = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                reseed.reseed()
+                os.write(write, f"{random.random()} {uuid.uuid4()} {os.path.basename(tempfile.mktemp())}".encode())
+                os._exit(0)
+            os.close(write)
+            with open(read, encoding="ascii") as answer:
+                seen.update(answer.read().split())
+            os.waitpid(pid, 0)
+        self.assertEqual(len(seen), 150)
+
+    def test_a_restored_process_differs_too(self):
+        random.seed(1)
+        state = random.getstate()
+        reseed.reseed()
+        first = random.random()
+        random.setstate(state)  # as a checkpoint would
+        reseed.reseed()
+        self.assertNotEqual(random.random(), first)
+
+
+class Parents(unittest.TestCase):
+    def test_a_child_dies_with_its_parent(self):
+        read, write = os.pipe()
+        parent = os.fork()
+        if parent == 0:
+            if os.fork() == 0:
+                process.die_with(os.getppid())
+                os.write(write, b"x")
+                time.sleep(1000)
+            time.sleep(1000)
+        os.close(write)
+        self.assertEqual(os.read(read, 1), b"x")
+        os.kill(parent, signal.SIGKILL)
+        os.waitpid(parent, 0)
+        self.assertEqual(os.read(read, 1), b"")  # both ends are closed: the child is gone
+        os.close(read)
