@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	buf.build/go/protovalidate v1.4.0
 	connectrpc.com/connect/v2 v2.0.2
+	github.com/alecthomas/kong v1.17.0
 	github.com/hearth-run/hearth/gen v0.0.0
 	github.com/hearth-run/hearth/internal/kit v0.0.0
 	github.com/hearth-run/hearth/pyrunner v0.0.0

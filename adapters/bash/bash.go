@@ -25,7 +25,7 @@ import (
 type Config struct {
 	// Bash is the program, by path or looked up in PATH; "bash" when empty. Version
 	// 5.0 or later.
-	Bash string
+	Bash string `help:"The bash that runs functions, by path or name; 5.0 or later." default:"bash"`
 }
 
 // Language is the driver. Safe for concurrent use.

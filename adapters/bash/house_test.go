@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type house struct {
 	t         testing.TB
 	workspace string
 	client    executorv1connect.FunctionRuntimeClient
+	runtime   executorv1connect.RuntimeClient
+	stop      func()
 	runs      int
 }
 
@@ -60,15 +63,17 @@ func open(t testing.TB, change ...func(*runtimeserver.Config)) *house {
 		t.Fatal(err)
 	}
 	h.client = executorv1connect.NewFunctionRuntimeClient(client)
+	h.runtime = executorv1connect.NewRuntimeClient(client)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
-	t.Cleanup(func() {
+	h.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)
 		}
 	})
+	t.Cleanup(h.stop)
 	return h
 }
 

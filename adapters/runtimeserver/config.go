@@ -14,31 +14,36 @@ import (
 type Config struct {
 	// Workspace is the folder beneath which every working directory lies. The
 	// server keeps its own things in Workspace/.hearth: logs/RUN_UID.jsonl (the
-	// Runs' logs; see package runlog), tmp (folders that TMPDIR and HOME name) and
-	// what it needs to sweep after a crash.
-	Workspace string
+	// Runs' logs; see package runlog), tmp-RUNTIME (folders that TMPDIR and HOME
+	// name) and what it needs to sweep after a crash. Servers of different
+	// Runtimes can share a workspace.
+	Workspace string `help:"Folder beneath which every working directory lies." required:""`
 	// LoadTimeout is how long a load may take; 60 s.
-	LoadTimeout time.Duration
+	LoadTimeout time.Duration `help:"How long loading a function may take." default:"60s"`
 	// MaxRegistrations is how many functions may be registered at once; 1 024.
-	MaxRegistrations int
+	MaxRegistrations int `help:"How many functions may be registered at once." default:"1024"`
 	// Path, Lang and TimeZone are what user code finds in PATH, LANG and TZ.
-	Path, Lang, TimeZone string
+	Path     string `name:"user-path" help:"PATH of user code." default:"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"`
+	Lang     string `name:"user-lang" help:"LANG of user code." default:"C.UTF-8"`
+	TimeZone string `name:"user-tz" help:"TZ of user code." default:"UTC"`
 	// NoCgroup uses process groups and /proc where cgroups would be possible.
-	NoCgroup bool
+	NoCgroup bool `help:"Use process groups where cgroups would be possible."`
 
 	// Recycling loads a new instance beside one that is used up and puts it in its
 	// place between two calls. Zero values never recycle.
-	RecycleCalls  int           // after so many calls
-	RecycleAge    time.Duration // at the end of a call, when the instance is older
-	RecycleMemory int64         // at the end of a call, when its processes hold more bytes
+	// RecycleCalls is after how many calls; RecycleAge and RecycleMemory (bytes,
+	// of all its processes) are looked at after each call.
+	RecycleCalls  int           `help:"Load a function afresh after so many calls; 0 is never."`
+	RecycleAge    time.Duration `help:"Load a function afresh when its instance is older; 0 is never."`
+	RecycleMemory int64         `help:"Load a function afresh when its processes hold more bytes; 0 is never."`
 
 	// LogFileBytes, LogLineBytes and LogStreamBytes bound a Run's log: where its
 	// file is rotated (4 MiB, two are kept), one message (16 KiB), and one stream
 	// of one invocation (512 KiB). LogRuns is how many Runs' logs are kept; 1 000.
-	LogFileBytes   int64
-	LogLineBytes   int
-	LogStreamBytes int64
-	LogRuns        int
+	LogFileBytes   int64 `help:"Bytes at which a Run's log is rotated; two files are kept." default:"4194304"`
+	LogLineBytes   int   `help:"Bytes of one log entry; a longer line keeps head and tail." default:"16384"`
+	LogStreamBytes int64 `help:"Bytes of one stream of one invocation that reach the log." default:"524288"`
+	LogRuns        int   `help:"How many Runs' logs are kept." default:"1000"`
 }
 
 // Default returns the defaults for a workspace.

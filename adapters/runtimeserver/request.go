@@ -34,7 +34,8 @@ func resolveDir(workspace, dir string) (string, error) {
 	if err != nil {
 		return "", edge.Publicf(errArgument, "working_dir %q cannot be used: %s", clip(dir, 256), why(err))
 	}
-	if !beneath(workspace, resolved) || beneath(filepath.Join(workspace, stateDir), resolved) {
+	own := filepath.Join(workspace, stateDir)
+	if !beneath(workspace, resolved) || resolved == own || beneath(own, resolved) {
 		return "", edge.Publicf(errArgument, "working_dir %q is not beneath the workspace of this Runtime Server (symlinks resolved)", clip(dir, 256))
 	}
 	info, err := os.Stat(resolved)

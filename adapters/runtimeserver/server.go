@@ -63,7 +63,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // Register puts both services on a dispatcher.
 func (s *Server) Register(rpc *connect.Server) {
 	executorv1connect.RegisterFunctionRuntimeHandler(rpc, &functions{s})
-	executorv1connect.RegisterRuntimeHandler(rpc, &executions{Server: s})
+	executorv1connect.RegisterRuntimeHandler(rpc, &executions{s})
 }
 
 // Run serves until ctx is done; then every registration is closed, and Run

@@ -17,8 +17,13 @@ type guard struct {
 
 // What the guard runs: $0 is the cgroup's folder, or the mark.
 const (
-	guardCgroup = `trap '' HUP INT TERM; read -r _; [ -d "$0" ] && echo 1 >"$0/cgroup.kill"`
-	guardMarks  = `trap '' HUP INT TERM; read -r word && exit
+	guardCgroup = `trap '' HUP INT TERM; read -r word && exit
+[ -d "$0" ] && echo 1 >"$0/cgroup.kill"
+for turn in 1 2 3 4 5 6 7 8 9 10; do
+  find "$0" -depth -type d -exec rmdir {} \; 2>/dev/null; [ -d "$0" ] || exit
+  sleep 0.05
+done`
+	guardMarks = `trap '' HUP INT TERM; read -r word && exit
 for turn in 1 2 3; do
   for p in /proc/[0-9]*; do
     grep -qs "HEARTH_GROUP=$0/" "$p/environ" && kill -9 "${p#/proc/}"
