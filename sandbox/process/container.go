@@ -27,7 +27,7 @@ type Container struct {
 	mu      sync.Mutex // guards what follows
 	phase   phase
 	group   *cgroup.Group // nil without control groups
-	process *os.Process
+	process first         // nil before Start
 	killed  bool
 	exit    sandbox.Exit // final once ended is closed
 }
@@ -82,11 +82,11 @@ func (c *Container) Start(ctx context.Context) error {
 	return nil
 }
 
-// watch owns the first process from the moment it exists until it is reaped.
-func (c *Container) watch(process *os.Process, status *os.File) {
+// watch owns the first process from the moment it exists until it is gone.
+func (c *Container) watch(process first, status *os.File) {
 	exit := readExit(status)
 	_ = status.Close()
-	_, _ = process.Wait() // returns after every process of its namespace is gone
+	process.wait() // returns after every process of its namespace is gone
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.group != nil {
@@ -122,7 +122,7 @@ func (c *Container) Kill() error {
 	if process != nil {
 		// Killing the first process of a pid namespace kills them all. It has a
 		// pidfd: a reused number cannot be hit.
-		_ = process.Signal(os.Kill)
+		process.kill()
 		select {
 		case <-c.ended:
 		case <-time.After(c.driver.config.Patience):

@@ -49,9 +49,15 @@ func (l *launch) run(ctx context.Context) error {
 		_ = failuresEnd.Close()
 		return &sandbox.WallError{Wall: "namespaces", Cause: err}
 	}
-	c.process = process
-	go c.watch(process, statusEnd)
-	stop := context.AfterFunc(ctx, func() { _ = process.Signal(os.Kill) })
+	return l.follow(ctx, child{process}, steps, statusEnd, failuresEnd)
+}
+
+// follow takes over a first process that exists, and waits until it stands behind its
+// walls.
+func (l *launch) follow(ctx context.Context, process first, steps plan.Plan, statusEnd, failuresEnd *os.File) error {
+	l.container.process = process
+	go l.container.watch(process, statusEnd)
+	stop := context.AfterFunc(ctx, process.kill)
 	defer stop()
 	defer func() { _ = failuresEnd.Close() }()
 	told, err := io.ReadAll(failuresEnd)
@@ -119,10 +125,12 @@ func (l *launch) joinGroup() error {
 	if group == nil {
 		return nil
 	}
-	folder, err := group.Folder()
-	if folder != nil || err != nil {
-		l.folder = folder
-		return err
+	if l.site.Unshare == 0 { // it is yet to be cloned
+		folder, err := group.Folder()
+		if folder != nil || err != nil {
+			l.folder = folder
+			return err
+		}
 	}
 	joins, err := group.JoinFiles()
 	for _, f := range joins {
@@ -166,25 +174,9 @@ func (l *launch) closeChildSide() {
 
 // writePlan puts the plan into a file in memory, the last descriptor.
 func (l *launch) writePlan() (plan.Plan, error) {
-	d, spec := l.container.driver, l.container.spec
-	l.site.MountPoint = d.mountPoint()
-	l.site.User = spec.User
-	l.site.Mapped = !d.machine.privileged
-	l.site.Scopes = d.machine.scopes
-	l.site.LastCap = d.machine.lastCap
-	l.site.MaxNoFile = d.machine.maxNoFile
-	if !d.machine.cgroups.Has().Pids {
-		l.site.MaxProcesses = uint64(spec.Limits.Pids)
-	}
-	steps, err := walls.Build(spec, l.site)
+	steps, err := l.plan()
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case l.attempt != nil:
-		steps = l.attempt.reshape(steps)
-	case d.reshape != nil:
-		steps = d.reshape(steps)
 	}
 	blob, err := steps.Blob(l.site.Failures, l.site.FirstControl)
 	if err != nil {
@@ -196,6 +188,30 @@ func (l *launch) writePlan() (plan.Plan, error) {
 	}
 	l.give(f)
 	return steps, nil
+}
+
+func (l *launch) plan() (plan.Plan, error) {
+	d, spec := l.container.driver, l.container.spec
+	l.site.MountPoint = d.mountPoint()
+	l.site.User = spec.User
+	l.site.Mapped = !d.machine.privileged
+	l.site.Scopes = d.machine.scopes
+	l.site.LastCap = d.machine.lastCap
+	l.site.MaxNoFile = d.machine.maxNoFile
+	if !d.machine.cgroups.Has().Pids {
+		l.site.MaxProcesses = uint64(spec.Limits.Pids)
+	}
+	steps, err := walls.Build(spec, l.site)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.attempt != nil:
+		return l.attempt.reshape(steps), nil
+	case d.reshape != nil:
+		return d.reshape(steps), nil
+	default:
+		return steps, nil
+	}
 }
 
 func (l *launch) attributes() *syscall.SysProcAttr {

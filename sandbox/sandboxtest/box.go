@@ -24,7 +24,7 @@ func python(t *testing.T, name string, args ...string) sandbox.Spec {
 	}
 	return sandbox.Spec{
 		ID:      fmt.Sprintf("t%d", boxes.Add(1)),
-		Argv:    append([]string{p.path, "-I", "-S", "-B", "-c", script(t, name)}, args...),
+		Argv:    append([]string{p.path, "-I", "-S", "-B", "-c", Script(t, name)}, args...),
 		Env:     []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"},
 		Binds:   p.binds,
 		Scratch: []sandbox.Scratch{{Target: "/tmp", Bytes: 4 << 20}, {Target: "/dev/shm", Bytes: 1 << 20}},

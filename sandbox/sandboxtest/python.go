@@ -42,8 +42,8 @@ var findPython = sync.OnceValues(func() (interpreter, error) {
 	return found, nil
 })
 
-// script is the text of one script behind the prelude.
-func script(t *testing.T, name string) string {
+// Script is the text of one script behind the prelude.
+func Script(t *testing.T, name string) string {
 	t.Helper()
 	var text strings.Builder
 	for _, part := range []string{"prelude", name} {

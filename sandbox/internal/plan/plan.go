@@ -134,3 +134,13 @@ func (p Plan) Keep(keep func(Op) bool) Plan {
 	}
 	return kept
 }
+
+// BeforeFork is the part of the plan that puts up the walls.
+func (p Plan) BeforeFork() Plan {
+	for i, op := range p {
+		if op.Fork {
+			return p[:i]
+		}
+	}
+	return p
+}

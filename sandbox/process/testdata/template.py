@@ -1,0 +1,74 @@
+# A template as the driver's tests need one: it reads entries from the unix socket that
+# is descriptor 3, forks a child into a new pid namespace for each, and sends the
+# child's pidfd back. The child applies the entry's plan and runs the code given to it.
+import array, base64, ctypes, errno, json, mmap, os, resource, signal, socket, struct, subprocess, sys, threading, time
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+CLONE_NEWPID = 0x20000000
+home = os.open("/proc/self/ns/pid", os.O_RDONLY)
+control = socket.socket(fileno=3)
+
+
+def answer_to(arg, answers, keep):
+    """The C value of one argument; what it points to is kept alive in keep."""
+    if "int" in arg:
+        return ctypes.c_long(arg["int"])
+    if "answer" in arg:
+        return ctypes.c_long(answers[arg["answer"]])
+    if "table" in arg:
+        texts = [ctypes.create_string_buffer(base64.b64decode(t)) for t in arg["table"]]
+        value = (ctypes.c_char_p * (len(texts) + 1))(*[ctypes.addressof(t) for t in texts], None)
+        keep.append(texts)
+    elif "program" in arg:
+        code = ctypes.create_string_buffer(base64.b64decode(arg["program"]))
+        value = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", (len(code) - 1) // 8, ctypes.addressof(code)))
+        keep.append(code)
+    else:
+        value = ctypes.create_string_buffer(base64.b64decode(arg.get("bytes") or ""))
+    keep.append(value)
+    return ctypes.byref(value)
+
+
+def apply(entry):
+    answers = []
+    for index, op in enumerate(entry["plan"]):
+        keep = []
+        answer = libc.syscall(ctypes.c_long(op["call"]), *[answer_to(a, answers, keep) for a in op["args"]])
+        if answer == -1 and not op.get("may_fail"):
+            os.write(entry["failures"], struct.pack("<QQ", index, ctypes.get_errno()))
+            os._exit(126)
+        answers.append(answer)
+
+
+def child(entry, files):
+    high = [os.dup2(fd, 500 + i, inheritable=False) for i, fd in enumerate(files)]
+    for i, fd in enumerate(high):
+        os.dup2(fd, i)
+    os.closerange(len(files), 1024)
+    apply(entry)
+    os.closerange(entry["first_control"] + 1, 1024)
+    sys.argv = ["template"] + (entry["argv"] or [])
+    exec(compile(entry["code"], "entry", "exec"), {"__name__": "__main__", "sys": sys})
+    os._exit(0)
+
+
+while True:
+    data, ancillary, _, _ = control.recvmsg(1 << 20, socket.CMSG_SPACE(4 * 64))
+    if not data:
+        break
+    files = array.array("i")
+    for _, _, body in ancillary:
+        files.frombytes(body[: len(body) - len(body) % files.itemsize])
+    entry = json.loads(data)
+    libc.unshare(CLONE_NEWPID)
+    pid = os.fork()
+    if pid == 0:
+        child(entry, list(files))
+    libc.setns(home, CLONE_NEWPID)
+    for fd in files:
+        os.close(fd)
+    pidfd = os.pidfd_open(pid)
+    socket.send_fds(control, [b"p"], [pidfd])
+    os.close(pidfd)
+    os.waitpid(pid, 0)
