@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,7 @@ type stream struct {
 	name  runtimeserver.Stream
 	logs  runtimeserver.LogSink
 	read  *os.File
+	raw   syscall.RawConn // of read
 	write *os.File
 	done  chan struct{}
 
@@ -47,6 +49,10 @@ func newStream(name runtimeserver.Stream, logs runtimeserver.LogSink) (*stream, 
 		read: os.NewFile(uintptr(fds[0]), string(name)), write: os.NewFile(uintptr(fds[1]), string(name)),
 		done: make(chan struct{}), buf: make([]byte, 64<<10),
 	}
+	var err error
+	if s.raw, err = s.read.SyscallConn(); err != nil {
+		return nil, errors.Join(fmt.Errorf("make pipe for %s: %w", name, err), s.read.Close(), s.write.Close())
+	}
 	go s.run()
 	return s, nil
 }
@@ -54,12 +60,8 @@ func newStream(name runtimeserver.Stream, logs runtimeserver.LogSink) (*stream, 
 // run reads until the stream is closed.
 func (s *stream) run() {
 	defer close(s.done)
-	raw, err := s.read.SyscallConn()
-	if err != nil {
-		return
-	}
 	// It ends with an error when the stream is closed.
-	_ = raw.Read(func(fd uintptr) bool {
+	_ = s.raw.Read(func(fd uintptr) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for i := 0; i < 16; i++ { // then let begin and end in
@@ -106,10 +108,7 @@ func (s *stream) turn(id string) {
 	if s.closed {
 		return
 	}
-	raw, err := s.read.SyscallConn()
-	if err == nil {
-		_ = raw.Control(func(fd uintptr) { s.drain(int(fd)) })
-	}
+	_ = s.raw.Control(func(fd uintptr) { s.drain(int(fd)) }) // it is open
 	if s.out != nil {
 		_ = s.out.Close()
 		s.out = nil

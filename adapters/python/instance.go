@@ -16,6 +16,9 @@ import (
 // reloadBound is how long a fresh load may take that succeeds a killed instance.
 const reloadBound = 60 * time.Second
 
+// errReload is the cause of a fresh load that took longer.
+var errReload = &runtimeserver.LoadError{Text: fmt.Sprintf("the module was loaded afresh after a kill, and its import took longer than %v", reloadBound)}
+
 // errClosed is the cause of a call that Close has ended.
 var errClosed = errors.New("the instance is closed")
 
@@ -97,8 +100,8 @@ func (i *Instance) Invoke(ctx context.Context, call runtimeserver.Call) (runtime
 		return runtimeserver.Result{}, err
 	}
 	defer i.work.Unlock()
-	if i.failure != nil || i.child == nil {
-		return runtimeserver.Result{}, errors.Join(i.failure, context.Cause(i.life))
+	if i.child == nil {
+		return runtimeserver.Result{}, i.unable()
 	}
 	i.stdout.begin(call.InvocationID)
 	i.stderr.begin(call.InvocationID)
@@ -109,6 +112,19 @@ func (i *Instance) Invoke(ctx context.Context, call runtimeserver.Call) (runtime
 	i.stdout.end()
 	i.stderr.end()
 	return v.result, v.err
+}
+
+// unable says why there is no child. What the module cannot help is tried again
+// for the next call. The work lock is held.
+func (i *Instance) unable() error {
+	if i.life.Err() != nil {
+		return context.Cause(i.life)
+	}
+	err := i.failure
+	if _, permanent := errors.AsType[*runtimeserver.LoadError](err); !permanent {
+		i.succeed(false)
+	}
+	return err
 }
 
 // admit returns with the work lock held and a child that is alive, as far as one
@@ -185,7 +201,10 @@ func (i *Instance) succeed(fork bool) {
 				i.lang.log.Warn("fork instance", "run_uid", i.function.RunUID, "cause", err)
 			}
 		}
-		ctx, cancel := context.WithTimeout(i.life, reloadBound)
+		if i.life.Err() != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeoutCause(i.life, reloadBound, errReload)
 		defer cancel()
 		i.replace(ctx)
 	}()
@@ -194,13 +213,24 @@ func (i *Instance) succeed(fork bool) {
 // replace makes a generation and its child in place of the present ones.
 func (i *Instance) replace(ctx context.Context) {
 	if i.gen != nil {
-		i.failure = i.gen.close()
+		i.expose(nil)
+		err := i.gen.close()
+		i.gen = nil
+		if err != nil {
+			i.lang.log.Warn("close generation", "run_uid", i.function.RunUID, "cause", err)
+		}
 	}
-	if i.failure == nil {
-		i.child, i.failure = i.renew(ctx)
-	}
+	i.child, i.failure = i.renew(ctx)
 	i.stdout.end()
 	i.stderr.end()
+}
+
+// expose names the generation that Close may kill at any moment; nobody else
+// closes it then.
+func (i *Instance) expose(gen *generation) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.current = gen
 }
 
 func (i *Instance) renew(ctx context.Context) (*child, error) {
@@ -209,9 +239,7 @@ func (i *Instance) renew(ctx context.Context) (*child, error) {
 		return nil, i.explain(ctx, err)
 	}
 	i.gen = gen
-	i.mu.Lock()
-	i.current = gen
-	i.mu.Unlock()
+	i.expose(gen)
 	c, err := gen.beget(ctx)
 	if err != nil {
 		return nil, i.explain(ctx, gen.explain(ctx, err))
@@ -270,6 +298,7 @@ func (i *Instance) release() error {
 		err = i.child.close()
 	}
 	if i.gen != nil {
+		i.expose(nil)
 		err = errors.Join(err, i.gen.close())
 	}
 	return errors.Join(err, i.stdout.close(), i.stderr.close())
