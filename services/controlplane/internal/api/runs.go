@@ -89,7 +89,7 @@ func (s *runs) get(ctx context.Context, req *hearthv1.GetRunRequest) (*hearthv1.
 	if err := fill(book, r, out.GetSpec()); err != nil {
 		return nil, err
 	}
-	if r.Policy.Task {
+	if r.State.ExitCode != nil {
 		streams, err := book.Streams(r.UID)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
 	"github.com/hearth-run/hearth/services/controlplane/internal/journal"
 	"github.com/hearth-run/hearth/services/controlplane/internal/lifecycle"
 	"github.com/hearth-run/hearth/services/controlplane/internal/nodes"
@@ -46,11 +47,23 @@ type Config struct {
 	Jitter func() float64
 }
 
+// Store is where the ledger's changes are made durable; store.Store in a service.
+type Store interface {
+	// Load reads what was committed.
+	Load() (*store.Contents, error)
+	// Commit writes all changes or none, durably.
+	Commit(*store.Changes) error
+	// Source returns the inline source of a Run, nil where there is none.
+	Source(uid string) (*hearthv1.Source, error)
+	// Streams returns what a task has written.
+	Streams(uid string) (store.Streams, error)
+}
+
 // Ledger is safe for concurrent use.
 type Ledger struct {
 	cfg      Config
 	log      *slog.Logger
-	store    *store.Store
+	store    Store
 	commands chan *command
 	stopped  chan struct{}
 	journal  *journal.Journal
@@ -67,7 +80,7 @@ type Ledger struct {
 }
 
 // Open reads what the store holds. Leases are counted anew from now.
-func Open(cfg Config, log *slog.Logger, st *store.Store) (*Ledger, error) {
+func Open(cfg Config, log *slog.Logger, st Store) (*Ledger, error) {
 	contents, err := st.Load()
 	if err != nil {
 		return nil, err
@@ -141,6 +154,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 	clock := time.NewTimer(0)
 	defer clock.Stop()
 	l.passing = true
+	l.turn([]*command{{do: orphans, done: make(chan struct{})}}, time.Now())
 	for {
 		batch, ok := l.gather(ctx, clock)
 		if !ok {
@@ -148,6 +162,18 @@ func (l *Ledger) Run(ctx context.Context) error {
 		}
 		l.turn(batch, time.Now())
 	}
+}
+
+// orphans places Runs again whose node the store no longer has: no crash leaves
+// such, but what a damaged or restored store holds must not be stuck for ever.
+func orphans(t *tx) error {
+	for uid := range t.l.view.held {
+		if n := t.node(uid); n == nil || n.State.Phase == nodes.Lost {
+			t.l.log.Warn("runs without a node", "node_uid", uid, "runs", len(t.l.view.held[uid]))
+			t.each(uid, func(r *record.Run) error { return t.handOn(r, nil) })
+		}
+	}
+	return nil
 }
 
 // Stopped is closed once Run has returned.

@@ -101,10 +101,11 @@ func (r *Run) Proto() *hearthv1.Run {
 			Conditions: []*hearthv1.RunCondition{
 				condition("Scheduled", s.ScheduledCondition), condition("Ready", s.ReadyCondition),
 			},
-			Outputs: clone(r.Outputs), SourceIdentity: s.Identity,
+			SourceIdentity: s.Identity,
 		},
 	}
 	if s.ExitCode != nil {
+		out.Status.Outputs = clone(r.Outputs)
 		out.Status.ExitCode = proto.Int32(int32(*s.ExitCode))
 	}
 	return out
