@@ -6,5 +6,5 @@ import "embed"
 
 // Files has a folder for each language, with a folder for each function.
 //
-//go:embed python bash
+//go:embed python bash exec
 var Files embed.FS

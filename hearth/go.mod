@@ -10,8 +10,10 @@ require (
 	github.com/hearth-run/hearth/examples v0.0.0
 	github.com/hearth-run/hearth/gen v0.0.0
 	github.com/hearth-run/hearth/internal/kit v0.0.0
+	github.com/hearth-run/hearth/sandbox v0.0.0
 	github.com/hearth-run/hearth/services/controlplane v0.0.0
 	github.com/hearth-run/hearth/services/gateway v0.0.0
+	github.com/hearth-run/hearth/services/router v0.0.0-00010101000000-000000000000
 	github.com/hearth-run/hearth/services/runtimed v0.0.0
 	github.com/hearth-run/hearth/services/worker v0.0.0
 	go.uber.org/goleak v1.3.0
@@ -34,7 +36,6 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/hearth-run/hearth/pyrunner v0.0.0 // indirect
-	github.com/hearth-run/hearth/sandbox v0.0.0 // indirect
 	github.com/lmittmann/tint v1.2.1 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect

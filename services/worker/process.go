@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 
@@ -23,7 +24,9 @@ type Process struct {
 	// TLSCert and TLSKey are PEM files; both or none.
 	TLSCert string `name:"tls-cert" help:"Certificate (PEM) to serve TLS with."`
 	TLSKey  string `name:"tls-key" help:"Key (PEM) of the certificate."`
-	Config  `embed:""`
+	// RequireIsolation refuses to start where a wall of the sandbox cannot stand.
+	RequireIsolation bool `help:"Refuse to start where a wall of the sandbox cannot stand."`
+	Config           `embed:""`
 }
 
 // MaxMessage is the largest message that a worker reads, in bytes.
@@ -42,7 +45,7 @@ func (p Process) Run(ctx context.Context, log *slog.Logger) error {
 		deps.Routers = append(deps.Routers, serverlessconnect.NewRegistryServiceClient(client))
 	}
 	var err error
-	if deps.Driver, err = OpenDriver(p.Config, log); err != nil {
+	if deps.Driver, err = OpenDriver(ctx, p.Config, p.RequireIsolation, log); err != nil {
 		return err
 	}
 	// The listener knows its address only once it listens, and needs the service
@@ -78,10 +81,22 @@ func Serve(service *Worker, cfg serve.Config, log *slog.Logger) (*serve.Server, 
 }
 
 // OpenDriver opens the process sandbox beneath the worker's data folder; what an
-// earlier life left there is swept.
-func OpenDriver(cfg Config, log *slog.Logger) (sandbox.Driver, error) {
+// earlier life left there is swept. The walls that do not stand on this machine are
+// said once; with require they are an error.
+func OpenDriver(ctx context.Context, cfg Config, require bool, log *slog.Logger) (sandbox.Driver, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
+	}
+	walls, err := process.Probe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for the walls of this machine: %w", err)
+	}
+	missing := sandbox.RequireIsolation(walls)
+	switch {
+	case missing != nil && require:
+		return nil, missing
+	case missing != nil:
+		log.Warn("executions are isolated less than they could be", "cause", missing)
 	}
 	driver := process.Default()
 	driver.Root, driver.Log = filepath.Join(cfg.DataDir, "sandbox"), log

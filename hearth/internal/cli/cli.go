@@ -44,7 +44,10 @@ type grammar struct {
 	Runtimed     runtimedCmd     `cmd:"" help:"Run a runtimed in front of one Runtime Server." group:"Separate processes"`
 	Gateway      gatewayCmd      `cmd:"" help:"Run a gateway alone." group:"Separate processes"`
 
-	Worker workerCmds `cmd:"" help:"Run a worker alone, or list those that a router knows."`
+	Router  routerCmd   `cmd:"" help:"Run a router alone." group:"Separate processes"`
+	Worker  workerCmds  `cmd:"" help:"Run a worker alone, or list those that a router knows." group:"Separate processes"`
+	Session sessionCmds `cmd:"" help:"List sessions of executions."`
+	Doctor  doctorCmd   `cmd:"" help:"Say what this machine allows: programs, and walls of the sandbox."`
 
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/hearth-run/hearth/examples"
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
+	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
 	"github.com/hearth-run/hearth/hearth/internal/house"
 	"github.com/hearth-run/hearth/hearth/internal/tour"
 	"github.com/hearth-run/hearth/internal/kit/dial"
@@ -84,6 +86,9 @@ func (c *demoCmd) walk(ctx context.Context, shell *Shell, where house.Addresses)
 		Create: creator(hearthv1connect.NewRunServiceClient(control)),
 	}
 	wrong, err := guide.Walk(ctx, tour.Stops())
+	if err == nil && where.Router != "" {
+		wrong, err = c.executions(ctx, shell, where, guide, dialer)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("demo: %w", err)
@@ -95,6 +100,76 @@ func (c *demoCmd) walk(ctx context.Context, shell *Shell, where house.Addresses)
 		fmt.Fprintf(shell.Out, "Hearth stays up until Ctrl-C: try the lines above, or `hearth run list --control-plane %s`.\n", where.ControlPlane)
 	}
 	return nil
+}
+
+// executions shows the second plane, once its worker is ready.
+func (c *demoCmd) executions(ctx context.Context, shell *Shell, where house.Addresses, guide *tour.Guide, dialer *dial.Dialer) (int, error) {
+	client, err := dialer.Client(where.Router)
+	if err != nil {
+		return 0, err
+	}
+	if err := awaitWorker(ctx, hearthv1connect.NewExecutionAdminServiceClient(client), shell.Out); err != nil {
+		return 0, err
+	}
+	streams, err := dialer.Streams(where.Router)
+	if err != nil {
+		return 0, err
+	}
+	router := serverlessconnect.NewProxyServiceClient(streams)
+	return guide.Execute(ctx, where.Router, func(ctx context.Context, e tour.Execution) (string, string, string, error) {
+		source, err := examples.Files.ReadFile(e.File)
+		if err != nil {
+			return "", "", "", err
+		}
+		config, body, err := (&execCmd{Args: e.Args}).call(string(source), e.Entry)
+		if err != nil {
+			return "", "", "", err
+		}
+		var printed strings.Builder
+		answer, last, err := execute(ctx, router, e.Session, config, body, &printed)
+		if err != nil {
+			return "", "", "", err
+		}
+		value, err := open(answer)
+		return string(value), printed.String(), explainStart(last), err
+	}, tour.Executions())
+}
+
+// workerLimit is how long the first start of a worker may take: it makes a Python
+// environment.
+const workerLimit = 3 * time.Minute
+
+// awaitWorker returns once a worker can take executions.
+func awaitWorker(ctx context.Context, admin hearthv1connect.ExecutionAdminServiceClient, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, workerLimit)
+	defer cancel()
+	// The router says who is there and not when somebody comes: ask again.
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	told := false
+	for {
+		res, err := admin.ListWorkers(ctx, &hearthv1.ListWorkersRequest{})
+		if err != nil {
+			return fmt.Errorf("wait for a worker: %w", err)
+		}
+		for _, w := range res.GetWorkers() {
+			switch w.GetState() {
+			case hearthv1.WorkerState_WORKER_STATE_READY:
+				return nil
+			case hearthv1.WorkerState_WORKER_STATE_ERROR:
+				return errors.New("the worker cannot run executions: its log above says why")
+			}
+		}
+		if !told {
+			fmt.Fprintln(out, "\nThe worker makes its Python environment, once for each data folder; that takes some seconds …")
+			told = true
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for a worker: %w", context.Cause(ctx))
+		}
+	}
 }
 
 // creator makes a Run of an example and waits until it is ready.

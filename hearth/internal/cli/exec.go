@@ -30,11 +30,19 @@ type execCmd struct {
 	Session  string        `help:"Session whose state the call shares." placeholder:"ID"`
 	Timeout  time.Duration `help:"Time for the call; then the exit code is 124." default:"5m"`
 	Explain  bool          `help:"Say on standard error where and how it ran."`
-	Router   string        `help:"Address of the router: HOST:PORT, a URL or unix:PATH." default:"127.0.0.1:50051" placeholder:"ADDRESS"`
+	routerFlags
 }
 
 func (c *execCmd) Run(ctx context.Context, shell *Shell) error {
-	config, body, err := c.call()
+	file, entry, ok := strings.Cut(c.Target, ":")
+	if !ok || entry == "" {
+		return usagef("%q: want FILE.py:FUNCTION", c.Target)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	config, body, err := c.call(string(source), entry)
 	if err != nil {
 		return err
 	}
@@ -46,34 +54,37 @@ func (c *execCmd) Run(ctx context.Context, shell *Shell) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	stream, err := serverlessconnect.NewProxyServiceClient(client).RequestExecution(ctx)
-	if err != nil {
-		return fmt.Errorf("exec %s: %w", c.Target, err)
-	}
-	defer stream.Close()
-	if err := send(stream, "exec-"+rand.Text(), c.Session, config, body); err != nil {
-		return late(fmt.Errorf("exec %s: %w", c.Target, err))
-	}
-	answer, last, err := receive(stream, shell.Err)
+	answer, last, err := execute(ctx, serverlessconnect.NewProxyServiceClient(client), c.Session, config, body, shell.Err)
 	if err != nil {
 		return late(fmt.Errorf("exec %s: %w", c.Target, err))
 	}
 	if c.Explain {
 		fmt.Fprintln(shell.Err, explainStart(last))
 	}
-	return c.print(shell, answer)
+	value, err := open(answer)
+	if err != nil {
+		return fmt.Errorf("exec %s: %w", c.Target, err)
+	}
+	_, err = fmt.Fprintf(shell.Out, "%s\n", value)
+	return err
+}
+
+// execute sends a whole call and returns its answer and the last message of it;
+// what the function prints goes to logs at once.
+func execute(ctx context.Context, router serverlessconnect.ProxyServiceClient, session string, config *serverless.ExecutionConfig, body []byte, logs io.Writer) ([]byte, *serverless.ClientExecutionResponse, error) {
+	stream, err := router.RequestExecution(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer stream.Close()
+	if err := send(stream, "exec-"+rand.Text(), session, config, body); err != nil {
+		return nil, nil, err
+	}
+	return receive(stream, logs)
 }
 
 // call is what the flags say, as the router takes it.
-func (c *execCmd) call() (*serverless.ExecutionConfig, []byte, error) {
-	file, entry, ok := strings.Cut(c.Target, ":")
-	if !ok || entry == "" {
-		return nil, nil, usagef("%q: want FILE.py:FUNCTION", c.Target)
-	}
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return nil, nil, usagef("%w", err)
-	}
+func (c *execCmd) call(source, entry string) (*serverless.ExecutionConfig, []byte, error) {
 	args := make([]json.RawMessage, 0, len(c.Args))
 	for i, arg := range c.Args {
 		if !json.Valid([]byte(arg)) {
@@ -88,8 +99,8 @@ func (c *execCmd) call() (*serverless.ExecutionConfig, []byte, error) {
 		}
 		kwargs = json.RawMessage(c.Kwargs)
 	}
-	body, err := json.Marshal(map[string]any{"source": string(source), "entry": entry, "args": args, "kwargs": kwargs})
-	config := &serverless.ExecutionConfig{Imports: imports(string(source)), Packages: c.Packages}
+	body, err := json.Marshal(map[string]any{"source": source, "entry": entry, "args": args, "kwargs": kwargs})
+	config := &serverless.ExecutionConfig{Imports: imports(source), Packages: c.Packages}
 	if c.Memory > 0 || c.MaxMem > 0 {
 		config.Budgets = []*serverless.ResourceBudget{{
 			Kind: serverless.ResourceKind_RESOURCE_KIND_MEMORY, Alloc: int64(c.Memory), Max: int64(c.MaxMem),
@@ -165,8 +176,8 @@ func receive(stream serverlessconnect.ProxyServiceRequestExecutionClientStream, 
 	}
 }
 
-// print writes the value, or what the function raised.
-func (c *execCmd) print(shell *Shell, answer []byte) error {
+// open takes the value out of an envelope, or says what the function raised.
+func open(answer []byte) (json.RawMessage, error) {
 	var envelope struct {
 		OK        bool            `json:"ok"`
 		Value     json.RawMessage `json:"value"`
@@ -175,13 +186,12 @@ func (c *execCmd) print(shell *Shell, answer []byte) error {
 		Traceback string          `json:"traceback"`
 	}
 	if err := json.Unmarshal(answer, &envelope); err != nil {
-		return fmt.Errorf("exec %s: the answer is no envelope: %w", c.Target, err)
+		return nil, fmt.Errorf("the answer is no envelope: %w", err)
 	}
 	if !envelope.OK {
-		return fmt.Errorf("exec %s: %s: %s\n%s", c.Target, envelope.ExcType, envelope.Message, envelope.Traceback)
+		return nil, fmt.Errorf("%s: %s\n%s", envelope.ExcType, envelope.Message, envelope.Traceback)
 	}
-	_, err := fmt.Fprintf(shell.Out, "%s\n", envelope.Value)
-	return err
+	return envelope.Value, nil
 }
 
 // explainStart says where and how a call ran.

@@ -42,6 +42,9 @@ func (c *upCmd) Run(ctx context.Context, shell *Shell, cfg *logs.Config) error {
 func announce(shell *Shell, where house.Addresses) {
 	fmt.Fprintf(shell.Out, "gateway        %s\n", where.Gateway)
 	fmt.Fprintf(shell.Out, "controlplane   %s\n", where.ControlPlane)
+	if where.Router != "" {
+		fmt.Fprintf(shell.Out, "router         %s\n", where.Router)
+	}
 	for _, name := range slices.Sorted(maps.Keys(where.Runtimes)) {
 		fmt.Fprintf(shell.Out, "%-14s %s\n", name, where.Runtimes[name])
 	}

@@ -32,6 +32,8 @@ type Config struct {
 	Python python.Config `embed:""`
 	// Calls are the gateway's own settings.
 	Calls gateway.Config `embed:"" group:"Gateway"`
+	// Executions are the settings of the second plane.
+	Executions Executions `embed:"" group:"Executions"`
 }
 
 // Default returns the configuration of a house in a folder, with its doors on
@@ -40,12 +42,15 @@ func Default(data string) Config {
 	return Config{
 		Data: data, Gateway: "127.0.0.1:0", ControlPlane: "127.0.0.1:0", Runtimes: []string{"python", "bash"},
 		Python: python.Default(), Calls: gateway.Default(),
+		Executions: Executions{Router: "127.0.0.1:0", Memory: 4 << 30},
 	}
 }
 
 // Addresses are where a house can be reached, as dial takes them.
 type Addresses struct {
 	Gateway, ControlPlane string
+	// Router is empty in a house without executions.
+	Router string
 	// Runtimes are the Runtime Servers' own sockets, by name.
 	Runtimes map[string]string
 }
@@ -83,7 +88,9 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*House, error) {
 	if err := h.gateway(); err != nil {
 		return nil, err
 	}
-	// The second plane goes here: worker first, which calls nobody, then router.
+	if err := h.executions(); err != nil {
+		return nil, fmt.Errorf("executions: %w", err)
+	}
 	return h, nil
 }
 

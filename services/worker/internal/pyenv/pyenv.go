@@ -84,11 +84,18 @@ func build(ctx context.Context, cfg Config, venv string, log *slog.Logger) error
 	if err := os.RemoveAll(temporary); err != nil {
 		return err
 	}
-	if err := run(ctx, base, "-m", "venv", "--system-site-packages", temporary); err != nil {
+	python := filepath.Join(temporary, "bin", "python")
+	if err := run(ctx, base, "-m", "venv", "--without-pip", "--system-site-packages", temporary); err != nil {
 		return fmt.Errorf("make a virtual environment: %w; on Debian install python3-venv, or name an interpreter that has cloudpickle", err)
 	}
+	// The base interpreter's pip serves; to unpack another takes seconds.
+	if run(ctx, python, "-m", "pip", "--version") != nil {
+		if err := run(ctx, python, "-m", "ensurepip"); err != nil {
+			return fmt.Errorf("find pip: %w; on Debian install python3-pip or python3-venv, or name an interpreter that has cloudpickle", err)
+		}
+	}
 	install := append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--only-binary=:all:"}, cfg.InstallArgs...)
-	if err := run(ctx, filepath.Join(temporary, "bin", "python"), append(install, Cloudpickle)...); err != nil {
+	if err := run(ctx, python, append(install, Cloudpickle)...); err != nil {
 		return fmt.Errorf("install %s: %w; with no package index in reach, name an interpreter that has cloudpickle", Cloudpickle, err)
 	}
 	if err := os.RemoveAll(venv); err != nil {

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/hearth-run/hearth/internal/kit/logs"
+	"github.com/hearth-run/hearth/services/router"
+)
+
+// routerCmd is the service as a process of its own, with its own settings.
+type routerCmd struct {
+	router.Process `embed:""`
+}
+
+func (c *routerCmd) Run(ctx context.Context, shell *Shell, cfg *logs.Config) error {
+	log, err := shell.log(*cfg)
+	if err != nil {
+		return err
+	}
+	tune(shell.Environ)
+	return c.Process.Run(ctx, log)
+}

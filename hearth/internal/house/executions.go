@@ -1,0 +1,80 @@
+package house
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
+	"github.com/hearth-run/hearth/internal/kit/serve"
+	"github.com/hearth-run/hearth/services/router"
+	"github.com/hearth-run/hearth/services/worker"
+)
+
+// Executions are the settings of the second plane.
+type Executions struct {
+	// Router is "host:port" or "unix:PATH"; empty: this house runs no executions.
+	Router string `help:"Where the router listens: HOST:PORT or unix:PATH; empty: no executions." default:"127.0.0.1:50051"`
+	// ExecutorPython names an interpreter with cloudpickle; empty: the worker makes
+	// an environment of its own at the first start.
+	ExecutorPython string `help:"Interpreter with cloudpickle to run executions; empty: one is made at the first start." placeholder:"PATH"`
+	// Memory is what containers may use together, in bytes.
+	Memory int64 `name:"execution-memory" help:"Memory for all executions together, in bytes." default:"4294967296"`
+	// RequireIsolation refuses to start where a wall of the sandbox cannot stand.
+	RequireIsolation bool `help:"Refuse to start where a wall of the sandbox cannot stand."`
+}
+
+// executions adds the router and one worker.
+func (h *House) executions() error {
+	if h.cfg.Executions.Router == "" {
+		return nil
+	}
+	log := h.log.With("service", "router")
+	dispatch, err := router.New(router.Default(), router.Deps{Log: log, Dialer: h.dialer})
+	if err != nil {
+		return err
+	}
+	rpc, err := h.dispatcher("router", dispatch.Register)
+	if err != nil {
+		return err
+	}
+	server, err := serve.New(serve.Config{Listen: h.cfg.Executions.Router, Drain: gatewayDrain, MaxMessage: router.MaxMessage}, log, rpc)
+	if err != nil {
+		return err
+	}
+	if err := h.worker(); err != nil {
+		return err
+	}
+	h.parts.Add("router", dispatch.Run)
+	h.doors = append(h.doors, door{"router", server, func(a string) { h.where.Router = a }})
+	return nil
+}
+
+// worker adds the one worker of the house. It gets ready beside the rest: its
+// first start makes a Python environment, which nobody else has to wait for.
+func (h *House) worker() error {
+	client, err := h.client("router")
+	if err != nil {
+		return err
+	}
+	cfg := worker.Default()
+	cfg.Address, cfg.DataDir = "inprocess:worker", h.folder("worker")
+	cfg.Python, cfg.Memory, cfg.Drain = h.cfg.Executions.ExecutorPython, h.cfg.Executions.Memory, nodeDrain
+	log := h.log.With("service", "worker")
+	h.parts.Add("worker", func(ctx context.Context) error {
+		driver, err := worker.OpenDriver(ctx, cfg, h.cfg.Executions.RequireIsolation, log)
+		if err != nil {
+			return err
+		}
+		service, err := worker.New(cfg, worker.Deps{
+			Log: log, Driver: driver, Routers: []serverlessconnect.RegistryServiceClient{serverlessconnect.NewRegistryServiceClient(client)},
+		})
+		if err != nil {
+			return errors.Join(err, driver.Close())
+		}
+		if _, err := h.dispatcher("worker", service.Register); err != nil {
+			return errors.Join(err, driver.Close())
+		}
+		return service.Run(ctx)
+	})
+	return nil
+}
