@@ -92,7 +92,7 @@ func (d *Dialer) HTTP(address string, h2 bool) (*http.Client, string, error) {
 	defer d.mu.Unlock()
 	k := key{address, h2}
 	if d.http[k] == nil {
-		d.http[k] = &http.Client{Transport: d.transport(socket, h2)}
+		d.http[k] = &http.Client{Transport: cancelling{d.transport(socket, h2)}}
 	}
 	return d.http[k], base, nil
 }
