@@ -14,7 +14,7 @@ func Behaviours() []Behaviour {
 		{"stubborn", "as hold, and ignores SIGTERM, SIGINT and SIGHUP"},
 		{"children", "PAYLOAD is a number N: starts the program `sleep N` twice, once in a session of its own, makes the file started-N and waits for a minute or two"},
 		{"leak", "PAYLOAD is a number N: starts the program `sleep N` in a session of its own, with all its descriptors inherited, and answers \"leaked\" at once"},
-		{"late", "starts a process in the background that writes LATE to standard output and standard error after a tenth of a second, and answers \"early\" at once"},
+		{"late", "PAYLOAD is a number N: starts a process in the background that writes LATEN to standard output and standard error after a tenth of a second, and answers \"early\" at once"},
 		{"tally", "appends a line to the file calls and answers with its payload"},
 		{"guard", "makes the folder guard, works for some milliseconds, removes it and answers \"alone\"; where the folder is there already it answers \"overlap\""},
 		{"counter", "answers how often it was called since it was loaded, as a number, from state that the loaded code keeps; leave it out where a call cannot change the loaded state"},

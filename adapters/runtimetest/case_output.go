@@ -77,13 +77,18 @@ func outputNoise(t *T) {
 	}
 }
 
+// outputLate lets a call have what its own background process has written before
+// it ended, where standard output is the answer.
 func outputLate(t *T) {
 	f := t.ready("late")
-	f.answers(1, `"early"`)
-	t.pause(200 * time.Millisecond)
-	for range 3 {
-		res := f.answers(1, `"early"`)
-		t.check(lacking(res.GetOutput(), "LATE"), "only the call's own output", "%s", clip(res.GetOutput()))
+	for call := range 4 {
+		res, err := f.invoke(call)
+		t.ok(err, "the invocation")
+		t.check(bytes.HasPrefix(res.GetOutput(), []byte(`"early"`)), `the output "early"`, "%s", clip(res.GetOutput()))
+		for earlier := range call {
+			t.check(lacking(res.GetOutput(), fmt.Sprint("LATE", earlier)), "only the call's own output", "%s", clip(res.GetOutput()))
+		}
+		t.pause(150 * time.Millisecond)
 	}
 }
 

@@ -99,7 +99,11 @@ func verdict(err error) string {
 	}
 	var e *connect.Error
 	if errors.As(err, &e) {
-		return fmt.Sprintf("%s (%s)", text, e.Message())
+		text = fmt.Sprintf("%s (%s)", text, e.Message())
+		if debug := edge.DebugText(err); debug != "" {
+			text += ", which says " + clip([]byte(debug))
+		}
+		return text
 	}
 	return fmt.Sprintf("%s (%v)", text, err)
 }

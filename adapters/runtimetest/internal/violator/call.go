@@ -135,10 +135,10 @@ func (r *Runtime) judge(c *call, output []byte) ([]byte, error) {
 		inst.outputs = c.outputs
 	}
 	if r.is("prints-into-answer") || r.is("late-output-leaks") || r.is("load-prints-into-answer") {
-		output = append([]byte(inst.printed), output...)
+		output = append(output, inst.printed...)
 		inst.printed = ""
 		if r.is("late-output-leaks") && inst.name == "late" {
-			inst.printed = "LATE"
+			inst.printed = "LATE" + string(c.input)
 		}
 	}
 	if r.is("strips-line-end") {
