@@ -192,7 +192,7 @@ func (g *Group) write(controller, file string, value string) error {
 	if dir == "" {
 		return fmt.Errorf("set %s: no %s controller", file, controller)
 	}
-	if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644); err != nil {
 		return fmt.Errorf("set %s to %s: %w", file, value, errors.Unwrap(err))
 	}
 	return nil

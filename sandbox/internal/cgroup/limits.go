@@ -53,7 +53,6 @@ func (g *Group) LimitMemory(bytes int64) error {
 	value := strconv.FormatInt(bytes, 10)
 	if g.v2 {
 		_ = g.write("unified", "memory.swap.max", "0") // not there without swap
-		_ = g.write("unified", "memory.high", strconv.FormatInt(bytes/10*9, 10))
 		return g.write("unified", "memory.max", value)
 	}
 	// memory+swap may never be below memory: when raising it goes first, when

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -12,7 +13,9 @@ import (
 
 // MemoryWatch tells when memory in use passes 90 % of the limit: version 1 by an
 // eventfd on a threshold, version 2 by inotify on memory.events, whose "high" counter
-// moves when memory.high (which LimitMemory keeps at 90 %) is passed.
+// moves when memory.high is passed. Above memory.high the kernel also slows the group
+// down, more than an OOM kill would hurt: it is lifted as soon as it was told, and set
+// again by Rearm.
 type MemoryWatch struct {
 	group *Group
 	mu    sync.Mutex // guards threshold against Rearm and Next at one time
@@ -66,7 +69,7 @@ func (w *MemoryWatch) Rearm(limit int64) error {
 	defer w.mu.Unlock()
 	w.threshold = limit / 10 * 9
 	if w.group.v2 {
-		return nil // LimitMemory has moved memory.high
+		return w.group.write("unified", "memory.high", strconv.FormatInt(w.threshold, 10))
 	}
 	return use(w.event, func(event uintptr) error {
 		return use(w.usage, func(usage uintptr) error {
@@ -111,9 +114,12 @@ func (w *MemoryWatch) Passed() bool {
 		return w.group.number("memory", "memory.usage_in_bytes") >= w.threshold
 	}
 	high := w.group.field("unified", "memory.events", "high")
-	told := high > w.high
+	if high <= w.high {
+		return false
+	}
 	w.high = high
-	return told
+	_ = w.group.write("unified", "memory.high", "max")
+	return true
 }
 
 // Close ends the watch and makes Next return.

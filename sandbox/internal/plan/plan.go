@@ -3,7 +3,11 @@
 // program (Blob) or a Python process that was forked from a template (JSON).
 package plan
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
 
 // Plan is applied from first to last; the first failure that an Op does not allow
 // ends it, and nothing of the container's program has run then.
@@ -100,15 +104,31 @@ func (p Plan) Validate() error {
 	return nil
 }
 
-// String shows the call and its textual arguments, for failures.
+// String shows the call with its numbers and short texts.
 func (o Op) String() string {
 	text := fmt.Sprintf("call %d", o.Call)
 	for _, a := range o.Args {
-		if a.kind == kindBytes && len(a.bytes) > 1 && len(a.bytes) < 512 && a.bytes[len(a.bytes)-1] == 0 {
-			text += fmt.Sprintf(" %q", a.bytes[:len(a.bytes)-1])
-		}
+		text += " " + a.String()
 	}
 	return text
+}
+
+// String shows a number as it is, a short text quoted, and of the rest its kind.
+func (a Arg) String() string {
+	switch n := len(a.bytes); {
+	case a.kind == kindInt:
+		return fmt.Sprint(a.value)
+	case a.kind == kindAnswer:
+		return fmt.Sprintf("=%d", a.value)
+	case a.kind == kindTable:
+		return fmt.Sprintf("[%d]", len(a.table)) // an environment may hold secrets
+	case a.kind == kindProgram:
+		return "program"
+	case n > 1 && n < 256 && bytes.IndexByte(a.bytes, 0) == n-1:
+		return strconv.Quote(string(a.bytes[:n-1]))
+	default:
+		return fmt.Sprintf("<%d bytes>", n)
+	}
 }
 
 // Keep is the plan with only the ops that keep says yes to. What it drops must not be

@@ -6,8 +6,8 @@ import "golang.org/x/sys/unix"
 // reaches the table.
 const auditArch = 0xc000003e
 
-// x32Bit marks the calls of the x32 convention, which share the architecture's mark.
-const x32Bit = 0x40000000
+// newestJudged is the highest call number that the list below was written in view of.
+const newestJudged = unix.SYS_RSEQ_SLICE_YIELD
 
 // calls maps each system call that is not simply allowed to what happens to it.
 // The groups say why; docs/security.md repeats them for readers.
@@ -32,7 +32,7 @@ func calls() map[uint32]verdict {
 	// Other processes' memory and descriptors.
 	put(deny, unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV,
 		unix.SYS_PROCESS_MADVISE, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
-		unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES)
+		unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES, unix.SYS_LISTNS)
 	// Key rings are not in any namespace.
 	put(deny, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY)
 	// Engines inside the kernel that run what a program hands them.

@@ -165,7 +165,10 @@ func rlimits(p *plan.Plan, l sandbox.Limits, site Site) {
 		noFile = 1024
 	}
 	set(unix.RLIMIT_NOFILE, min(noFile, site.MaxNoFile))
-	set(unix.RLIMIT_CORE, 0)
+	// One byte, not 0: a core_pattern that pipes to a program of the host ignores 0 and
+	// would hand it the container's memory; 1 is the value that it does respect, and no
+	// core file is that small.
+	set(unix.RLIMIT_CORE, 1)
 	set(unix.RLIMIT_MEMLOCK, 64<<10)
 	set(unix.RLIMIT_MSGQUEUE, 0)
 	if l.FileBytes > 0 {

@@ -9,7 +9,7 @@ refused("setuid(0)", lambda: os.setuid(0), errno.EPERM, errno.EINVAL)
 refused("setgid(0)", lambda: os.setgid(0), errno.EPERM, errno.EINVAL)
 refused("setgroups", lambda: os.setgroups([0]), errno.EPERM, errno.EINVAL)
 import resource
-holds("core files", resource.getrlimit(resource.RLIMIT_CORE) == (0, 0))
+holds("core files", resource.getrlimit(resource.RLIMIT_CORE) == (1, 1))
 try:
     resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 20, 1 << 20))
     broken.append("raised the descriptor limit")
