@@ -29,6 +29,9 @@ type controlFake struct {
 	// node is the present uid, drained the ones that asked for it.
 	node    *hearthv1.Node
 	drained bool
+	// renewed is when the latest renewal came in; answers take slow longer.
+	renewed time.Time
+	slow    time.Duration
 	// down refuses every call; forgotten refuses the present uid.
 	down, forgotten bool
 	runs            map[string]*hearthv1.Assignment
@@ -90,6 +93,12 @@ func (f *controlFake) RenewLease(_ context.Context, req *hearthv1.RenewLeaseRequ
 	defer f.mu.Unlock()
 	if err := f.check(req.GetNodeUid()); err != nil {
 		return nil, err
+	}
+	f.renewed = time.Now()
+	if f.slow > 0 {
+		f.mu.Unlock()
+		time.Sleep(f.slow)
+		f.mu.Lock()
 	}
 	f.node.SupportsFunctions, f.node.SupportsTasks = req.GetSupportsFunctions(), req.GetSupportsTasks()
 	return &hearthv1.RenewLeaseResponse{LeaseDuration: durationpb.New(f.lease)}, nil

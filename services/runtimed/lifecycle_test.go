@@ -64,6 +64,31 @@ func TestLeaseRunsOut(t *testing.T) {
 	})
 }
 
+// A lease counts from when its request was sent, however long the answer took.
+func TestSlowAnswers(t *testing.T) {
+	story(t, func(t *testing.T, h *house) {
+		h.control.edit(func() { h.control.slow = 2 * time.Second })
+		h.control.assign("run-1", 1, function(), 0)
+		h.hear("run-1#1 ready")
+		time.Sleep(h.control.lease)
+		h.control.edit(func() { h.control.down = true })
+		// The answer that is under way, if there is one, still counts.
+		time.Sleep(h.control.slow)
+		end := h.control.renewed.Add(h.control.lease)
+		fence := h.fence(1)
+		for _, tc := range []struct {
+			at     time.Time
+			reason string
+		}{{end.Add(-time.Millisecond), ""}, {end, "NODE_FENCED"}} {
+			time.Sleep(time.Until(tc.at))
+			if _, err := h.call(t.Context(), "run-1", fence, ""); edge.Reason(err) != tc.reason {
+				t.Errorf("%v before the end of the lease: %v", time.Until(end), err)
+			}
+		}
+		h.close()
+	})
+}
+
 // The process was stopped for longer than its lease. The first call that it sees
 // afterwards is refused, before anything of the node has run.
 func TestStoppedProcess(t *testing.T) {

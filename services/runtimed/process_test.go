@@ -120,6 +120,11 @@ func TestKilled(t *testing.T) {
 	p.hear("gone#1 ready")
 	first := p.uid()
 	p.awaitCall("execute task.1")
+	// What a function wrote beside its code is still there for it.
+	written := filepath.Join(p.cfg.Workspace, "kept", "written")
+	if err := os.WriteFile(written, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	leftover := filepath.Join(p.cfg.Workspace, ".hearth-prepare-1")
 	if err := os.Mkdir(leftover, 0o755); err != nil {
 		t.Fatal(err)
@@ -141,8 +146,8 @@ func TestKilled(t *testing.T) {
 	}
 	p.runtime.set(func(f *runtimeFake) { f.tasks["task.1"].State = executorv1.ExecutionState_EXECUTION_STATE_SUCCEEDED })
 	p.hear("task#1 finished 0")
-	if exists(leftover) {
-		t.Error("the workspace was not swept")
+	if exists(leftover) || !exists(written) {
+		t.Errorf("swept: %v; the folder of a function that went on was kept: %v", !exists(leftover), exists(written))
 	}
 	if state := p.kill(syscall.SIGTERM); state.ExitCode() != 0 {
 		t.Errorf("ended with %v", state)
