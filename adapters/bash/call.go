@@ -16,9 +16,8 @@ import (
 const killPatience = 2 * time.Second
 
 // call runs one call in the subshell that waits, and leaves nothing of it.
-func (i *instance) call(ctx context.Context, turn int, call runtimeserver.Call) (runtimeserver.Result, error) {
+func (i *instance) call(ctx context.Context, number int, call runtimeserver.Call) (runtimeserver.Result, error) {
 	if ctx.Err() != nil { // the subshell goes on waiting, for the next call
-		i.warm.hold(turn)
 		return runtimeserver.Result{}, context.Cause(ctx)
 	}
 	w := i.warm
@@ -32,14 +31,15 @@ func (i *instance) call(ctx context.Context, turn int, call runtimeserver.Call) 
 	stdout := startCapture(w.channels.output.read, out)
 	stderr := startCapture(w.channels.errors.read, io.MultiWriter(said, log))
 
-	_, err := fmt.Fprintf(w.channels.control.write, "%s\n", call.InvocationID)
-	status, ended := 0, false
+	w.waiting = 0
+	_, err := fmt.Fprintf(w.channels.control.write, "%d %s\n", number, call.InvocationID)
+	var end end
 	if err == nil {
-		status, ended, err = i.wait(ctx, turn, out.over)
+		end, err = i.wait(ctx, number, out.over)
 	}
-	lost := !ended
-	if ended {
-		if e := i.subs[turn].Kill(); e != nil { // what the call has left behind
+	lost := !end.told
+	if end.told {
+		if e := i.clear(number, end); e != nil {
 			lost, err = true, e
 		}
 	}
@@ -69,44 +69,64 @@ func (i *instance) call(ctx context.Context, turn int, call runtimeserver.Call) 
 			Type: "signal", ExitCode: 137, Trace: said.String(),
 			Message: fmt.Sprintf("%s.%s ended the shell that its calls are forked from ($$ is that shell; $BASHPID is the call's own)", i.stem(), i.function),
 		}
-	case status != 0:
-		return runtimeserver.Result{}, i.failure(status, said.String())
+	case end.status != 0:
+		return runtimeserver.Result{}, i.failure(end.status, said.String())
 	case outputsErr != nil:
 		return runtimeserver.Result{}, outputsErr
 	}
 	return runtimeserver.Result{Output: out.bytes, ContentType: contentType(out.bytes), Outputs: outputs}, nil
 }
 
+// end is what the warm bash tells of a call's end; told is false if it does not.
+type end struct {
+	told   bool
+	status int
+	left   bool // it has killed what the call had left running
+}
+
+// clear ends what the call has left behind, and waits until it is gone.
+func (i *instance) clear(number int, end end) error {
+	if end.left {
+		return i.sub(number).End()
+	}
+	return i.sub(number).Kill()
+}
+
 // wait waits for the end of the subshell, and brings it about when the context is
-// done or the answer is too large. It says whether the warm bash has told the end.
-func (i *instance) wait(ctx context.Context, turn int, over <-chan struct{}) (status int, ended bool, err error) {
+// done or the answer is too large.
+func (i *instance) wait(ctx context.Context, number int, over <-chan struct{}) (end, error) {
+	var err error
 	select {
 	case line := <-i.warm.reports:
-		n, _ := fmt.Sscanf(line, "ended %d", &status)
-		return status, n == 1, nil
+		return ended(line, number), nil
 	case <-i.warm.leader.Done():
-		return 0, false, nil
+		return end{}, nil
 	case <-over:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	if e := i.subs[turn].Kill(); e != nil {
-		return 0, false, e
+	if e := i.sub(number).Kill(); e != nil {
+		return end{}, e
 	}
 	patience := time.NewTimer(killPatience)
 	defer patience.Stop()
 	select {
 	case line := <-i.warm.reports:
-		n, _ := fmt.Sscanf(line, "ended %d", &status)
-		return status, n == 1, err
+		return ended(line, number), err
 	case <-i.warm.leader.Done():
 	case <-patience.C:
 	}
-	return 0, false, err
+	return end{}, err
 }
 
-// hold gives back a turn that was not used.
-func (w *warm) hold(turn int) { w.held = &turn }
+// ended reads the report on the end of a call.
+func ended(line string, number int) end {
+	var e end
+	var call, left int
+	n, _ := fmt.Sscanf(line, "ended %d %d %d", &call, &e.status, &left)
+	e.told, e.left = n == 3 && call == number, left == 1
+	return e
+}
 
 // failure is what a status other than 0 means.
 func (i *instance) failure(status int, said string) error {

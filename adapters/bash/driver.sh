@@ -4,9 +4,11 @@
 # The channels are files of the server, reached as /proc/$PPID/fd/N and opened
 # only for as long as they are used: user code inherits none of them.
 #
-#   control  one line a call, the invocation's ID, read by the waiting subshell
-#   status   "loaded", "syntax" or "no-function"; then, for each call, "waits PID
-#            N" from the subshell and "ended STATUS" from its parent
+#   control  one line a call, its number and the invocation's ID, read by the
+#            subshell that waits
+#   status   "loaded", "syntax", "sourced STATUS" or "no-function"; then, for each
+#            call, "waits CALL PID" from the subshell and "ended CALL STATUS
+#            LEFT" from its parent; LEFT is 1 if it has killed what was left
 #   payload, output, errors   of the call
 builtin readonly __hearth_file=$1 __hearth_function=$2 __hearth_fd=/proc/$PPID/fd
 builtin readonly __hearth_control=$3 __hearth_status=$4 __hearth_payload=$5 __hearth_output=$6 __hearth_errors=$7
@@ -27,6 +29,7 @@ __hearth_read() {
 # At the top level, so that what the file declares is global; not in a condition,
 # so that its "set -e" means what it says.
 builtin source "$__hearth_file"
+__hearth_sourced=$?
 
 # The file's options belong to its calls, not to this loop.
 __hearth_options=()
@@ -38,6 +41,10 @@ done 2>/dev/null
 builtin unset __hearth_option
 builtin trap - DEBUG ERR EXIT RETURN
 
+if ((__hearth_sourced)); then
+  builtin echo "sourced $__hearth_sourced" >"$__hearth_fd/$__hearth_status"
+  builtin exit 2
+fi
 if ! builtin declare -F -- "$__hearth_function" >/dev/null; then
   builtin echo no-function >"$__hearth_fd/$__hearth_status"
   builtin exit 2
@@ -46,22 +53,36 @@ builtin echo loaded >"$__hearth_fd/$__hearth_status"
 exec >/dev/null 2>&1
 builtin set -m
 
-__hearth_turn=0
+__hearth_call=0
 while :; do
+  __hearth_call=$((__hearth_call + 1))
+  if ((__hearth_call % 2)); then __hearth_cgroup=$__hearth_cgroup_1; else __hearth_cgroup=$__hearth_cgroup_0; fi
   (
-    if ((__hearth_turn)); then __hearth_cgroup=$__hearth_cgroup_1; else __hearth_cgroup=$__hearth_cgroup_0; fi
     [[ -z $__hearth_cgroup ]] || builtin echo 0 >"$__hearth_cgroup/cgroup.procs"
     exec >"$__hearth_fd/$__hearth_output" 2>"$__hearth_fd/$__hearth_errors"
-    builtin echo "waits $BASHPID $__hearth_turn" >"$__hearth_fd/$__hearth_status"
+    builtin echo "waits $__hearth_call $BASHPID" >"$__hearth_fd/$__hearth_status"
+    # A line for another call was meant for one that was killed before it read it.
     # The end of the pipe is the end of the server.
-    IFS= builtin read -r HEARTH_INVOCATION_ID <"$__hearth_fd/$__hearth_control" || builtin kill -KILL $$ $BASHPID
-    builtin export HEARTH_INVOCATION_ID
+    while :; do
+      IFS= builtin read -r HEARTH_INVOCATION_ID <"$__hearth_fd/$__hearth_control" || builtin kill -KILL $$ $BASHPID
+      [[ $HEARTH_INVOCATION_ID != "$__hearth_call "* ]] || builtin break
+    done
+    builtin export HEARTH_INVOCATION_ID=${HEARTH_INVOCATION_ID#* }
     __hearth_read
     ((${#__hearth_options[@]} == 0)) || builtin set "${__hearth_options[@]}"
     # Straight from where it was read: each copy of 1 MiB costs milliseconds.
     "$__hearth_function" "${__hearth_input[0]-}"
   ) &
   builtin wait -f $!
-  builtin echo "ended $?" >"$__hearth_fd/$__hearth_status"
-  __hearth_turn=$((1 - __hearth_turn))
+  __hearth_ended=$?
+  # What the call has left running must not have the time to write on.
+  __hearth_left=0
+  if [[ $__hearth_cgroup ]]; then
+    builtin mapfile -t __hearth_events <"$__hearth_cgroup/cgroup.events"
+    if [[ ${__hearth_events[0]} == "populated 1" ]]; then
+      builtin echo 1 >"$__hearth_cgroup/cgroup.kill"
+      __hearth_left=1
+    fi
+  fi
+  builtin echo "ended $__hearth_call $__hearth_ended $__hearth_left" >"$__hearth_fd/$__hearth_status"
 done

@@ -92,9 +92,9 @@ func (i *instance) Invoke(ctx context.Context, call runtimeserver.Call) (runtime
 	defer i.busy.Unlock()
 	// A bash that was lost while it waited is replaced once, without a word.
 	for try := 0; ; try++ {
-		turn, err := i.ready(ctx)
+		number, err := i.ready(ctx)
 		if err == nil {
-			return i.call(ctx, turn, call)
+			return i.call(ctx, number, call)
 		}
 		if !errors.Is(err, errLost) {
 			return runtimeserver.Result{}, err
@@ -111,14 +111,13 @@ func (i *instance) Invoke(ctx context.Context, call runtimeserver.Call) (runtime
 // errLost says that the warm bash is gone or does not keep to its part.
 var errLost = errors.New("the warm bash is lost")
 
-// ready returns whose turn it is once a subshell waits for the call.
-func (i *instance) ready(ctx context.Context) (turn int, err error) {
+// ready returns the number of the call that a subshell waits for.
+func (i *instance) ready(ctx context.Context) (number int, err error) {
 	if err := i.settle(ctx); err != nil {
 		return 0, err
 	}
-	if held := i.warm.held; held != nil {
-		i.warm.held = nil
-		return *held, nil
+	if i.warm.waiting > 0 {
+		return i.warm.waiting, nil
 	}
 	select {
 	case <-ctx.Done():
@@ -127,17 +126,21 @@ func (i *instance) ready(ctx context.Context) (turn int, err error) {
 		return 0, errLost
 	case line := <-i.warm.reports:
 		var pid int
-		if n, _ := fmt.Sscanf(line, "waits %d %d", &pid, &turn); n != 2 || turn < 0 || turn > 1 {
+		if n, _ := fmt.Sscanf(line, "waits %d %d", &number, &pid); n != 2 || number < 1 {
 			return 0, errLost
 		}
-		if i.subs[turn].Path() == "" {
-			if err := i.subs[turn].Adopt(pid); err != nil {
+		if sub := i.sub(number); sub.Path() == "" {
+			if err := sub.Adopt(pid); err != nil {
 				return 0, errLost
 			}
 		}
-		return turn, nil
+		i.warm.waiting = number
+		return number, nil
 	}
 }
+
+// sub is the group of a call.
+func (i *instance) sub(number int) *process.Group { return i.subs[number%2] }
 
 // settle waits for a successor, if one is being loaded.
 func (i *instance) settle(ctx context.Context) error {

@@ -295,6 +295,7 @@ func TestLoads(t *testing.T) {
 		{"crlf", "handle() {\r\n  echo hi\r\n}\r\n", "app.sh:1: the line ends with CR LF"},
 		{"exits", "echo bye >&2; exit 3", "app.sh exited with status 3 while it was sourced: it must only define things\nbye"},
 		{"errexit", "set -e\nfalse\nhandle() { :; }", "exited with status 1"},
+		{"fails", "handle() { :; }\nfalse", "app.sh ended with status 1 while it was sourced"},
 		{"hangs", "sleep 1000; handle() { :; }", "longer than 2s"},
 	} {
 		f, res, err := h.tryRegister(tc.script)
@@ -313,7 +314,7 @@ func TestLoads(t *testing.T) {
 	if _, _, err := h.tryRegister("other() { :; }"); connect.CodeOf(err) != connect.CodeInvalidArgument || edge.Reason(err) != "HANDLER_INVALID" || !strings.Contains(err.Error(), "app.sh defines no function handle") {
 		t.Errorf("no such function: %v", err)
 	}
-	f := h.register(`echo "$# $*"; yes | head -n 100000; handle() { declare -p list; }; declare -a list=(1 2); false`)
+	f := h.register(`echo "$# $*"; yes | head -n 100000; handle() { declare -p list; }; declare -a list=(1 2)`)
 	if got := f.call(""); !strings.Contains(got, `([0]="1" [1]="2")`) {
 		t.Errorf("a global of the load is %q", got)
 	}

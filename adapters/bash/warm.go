@@ -22,7 +22,7 @@ type warm struct {
 	channels *channels
 	reports  chan string
 	reporter sync.WaitGroup
-	held     *int           // a turn that was told and not used
+	waiting  int            // the call that a subshell waits for, 0 for none
 	loading  *tail          // of stderr while loading
 	outside  []*os.File     // what is written outside of calls
 	readers  sync.WaitGroup // of that
@@ -109,7 +109,7 @@ func (i *instance) loaded(ctx context.Context, w *warm) error {
 	}
 	w.hearOut()
 	said := strings.TrimSpace(w.loading.String())
-	return &runtimeserver.LoadError{Text: i.explain(w.leader.State(), said)}
+	return &runtimeserver.LoadError{Text: i.explain(line, w.leader.State(), said)}
 }
 
 // hearOut waits for the last words. The pipes end with their last writer, which
@@ -136,11 +136,13 @@ func (w *warm) close() error {
 }
 
 // explain says why a load failed, with the way out where it is known.
-func (i *instance) explain(state *os.ProcessState, said string) string {
+func (i *instance) explain(report string, state *os.ProcessState, said string) string {
 	said = strings.ReplaceAll(said, i.file, i.stem()+".sh")
 	how := fmt.Sprintf("%s.sh could not be loaded", i.stem())
-	if code := state.ExitCode(); code >= 0 && !strings.Contains(said, "syntax error") {
-		how = fmt.Sprintf("%s.sh exited with status %d while it was sourced: it must only define things", i.stem(), code)
+	if status, ok := strings.CutPrefix(report, "sourced "); ok {
+		how = fmt.Sprintf("%s.sh ended with status %s while it was sourced: let its last command succeed (a line with only : does) or find out what failed", i.stem(), status)
+	} else if report != "syntax" {
+		how = fmt.Sprintf("%s.sh exited with %s while it was sourced: it must only define things", i.stem(), strings.TrimPrefix(state.String(), "exit "))
 	}
 	how += i.lineEnds()
 	if said != "" {

@@ -14,6 +14,14 @@ func (g *Group) Kill() error {
 	if err != nil || !left {
 		return err
 	}
+	return g.End()
+}
+
+// End is Kill without the look whether there is anything to do: it costs a walk
+// of /proc. It is for callers who know that processes of the group were killed a
+// moment ago: those count for nothing any more and may yet be on their way out.
+func (g *Group) End() error {
+	var err error
 	if g.dir != "" {
 		err = errors.Join(g.dir.kill(), g.bury())
 	} else {
@@ -56,7 +64,7 @@ func (g *Group) Close() error {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
-	if err := g.Kill(); err != nil {
+	if err := g.End(); err != nil {
 		return err
 	}
 	if g.parent != nil {
