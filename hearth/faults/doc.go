@@ -13,6 +13,6 @@
 //	settled   once faults stop, every Run ends or is Ready and answers
 //	returned  once Runs have ended, capacity comes back whole and nothing is loaded
 //
-// The seed of a run is printed; HEARTH_FAULTS_SEED repeats it, HEARTH_FAULTS_STEPS
+// The seed of a run is printed; FAULTS_SEED repeats it, FAULTS_STEPS
 // makes it longer.
 package faults

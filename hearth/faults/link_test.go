@@ -22,12 +22,19 @@ type process struct {
 	frozen chan struct{}
 }
 
-// begin starts a life.
-func (p *process) begin(server *connect.Server) {
+// begin starts a life, which nobody can reach before open.
+func (p *process) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.server, p.life = server, p.life+1
+	p.life++
 	p.ended, p.end = context.WithCancel(context.Background())
+}
+
+// open lets others reach the life.
+func (p *process) open(server *connect.Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
 }
 
 // kill ends a life as the network sees it: at once, in the middle of everything.
@@ -97,8 +104,9 @@ type network struct {
 	lossy map[string]bool
 	draw  func(n int) int
 	// plant is the bug that this world has on purpose; see plants_test.go.
-	plant *plant
-	live  map[*stream]string
+	plant   *plant
+	witness *witness
+	live    map[*stream]string
 }
 
 func (n *network) is(set map[string]bool, name string) bool {
@@ -185,6 +193,14 @@ func (s *stream) Send(msg any) error {
 }
 
 func (s *stream) Receive(msg any) error {
+	err := s.receive(msg)
+	if err != nil && s.spec.StreamType != connect.StreamTypeUnary {
+		_ = s.Close() // its reader is told of the end, and may not close it
+	}
+	return err
+}
+
+func (s *stream) receive(msg any) error {
 	err := s.inner.Receive(msg)
 	if frozen := s.link.to.await(s.ctx); frozen != nil && err == nil {
 		err = frozen
@@ -220,7 +236,7 @@ func (s *stream) Close() error {
 
 // client returns a client over the link, with the planted bug between the two.
 func (l *link) client() *connect.Client {
-	if p := l.net.plant; p != nil && p.intercept != nil {
+	if p := l.net.plant; p != nil {
 		return connect.NewClient(l, p.on(l))
 	}
 	return connect.NewClient(l)

@@ -41,10 +41,6 @@ func NewConnect(log *slog.Logger, opts ...Option) (*connect.Server, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	validator, err := protovalidate.New()
-	if err != nil {
-		return nil, fmt.Errorf("build validator: %w", err)
-	}
 	var chain []connect.ServerInterceptor
 	if o.tracer != nil {
 		traced, err := otelconnect.NewServerInterceptor(otelconnect.WithTracerProvider(o.tracer))
@@ -54,7 +50,8 @@ func NewConnect(log *slog.Logger, opts ...Option) (*connect.Server, error) {
 		chain = append(chain, traced)
 	}
 	chain = append(chain, logged(log), stamped, recovered(log), drained,
-		validate.NewServerInterceptor(validate.WithValidator(validator), validate.WithoutErrorDetails()))
+		// One validator serves the process: a message's rules are compiled once.
+		validate.NewServerInterceptor(validate.WithValidator(protovalidate.GlobalValidator), validate.WithoutErrorDetails()))
 	return connect.NewServer(chain...), nil
 }
 
