@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/hearth-run/hearth/adapters/internal/interpreter"
 	"github.com/hearth-run/hearth/adapters/runtimeserver"
 	"github.com/hearth-run/hearth/internal/kit/edge"
 )
@@ -72,9 +73,5 @@ func (l *Language) Load(ctx context.Context, f runtimeserver.Function) (runtimes
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{f: f, argv: []string{l.program, "-e", driver, file, function}}
-	if err := i.open(ctx); err != nil {
-		return nil, err
-	}
-	return i, nil
+	return interpreter.Load(ctx, f, []string{l.program, "-e", driver, file, function})
 }
