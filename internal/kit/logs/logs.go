@@ -28,7 +28,7 @@ func New(file *os.File, cfg Config) (*slog.Logger, error) {
 	}
 	terminal := term.IsTerminal(int(file.Fd()))
 	if cfg.Format == "text" || (cfg.Format != "json" && terminal) {
-		return slog.New(tint.NewHandler(file, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !terminal})), nil
+		return slog.New(tint.NewTextHandler(file, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !terminal})), nil
 	}
 	return slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: level})), nil
 }

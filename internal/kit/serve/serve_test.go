@@ -48,7 +48,6 @@ func (f *runtimeFake) Status(ctx context.Context, req *executorv1.StatusRequest)
 
 type routesFake struct {
 	hearthv1connect.UnimplementedRouteServiceHandler
-	entered chan struct{}
 }
 
 func (f *routesFake) WatchRoutes(ctx context.Context, _ *hearthv1.WatchRoutesRequest, stream hearthv1connect.RouteServiceWatchRoutesServerStream) error {
