@@ -10,9 +10,10 @@ import (
 
 // Config is what can be set about a runtimed. The tags are for commands.
 type Config struct {
-	// Name is the node's, the same over restarts; a DNS-1123 label. Empty is the
-	// Runtime's.
-	Name string `help:"Name of the node, the same over restarts; empty is the runtime's."`
+	// Name is the node's, the same over restarts and no other node's; a DNS-1123
+	// label. Empty is the Runtime's; for a process of its own, one that is made of
+	// the Runtime, the machine and the data folder.
+	Name string `help:"Name of the node, the same over restarts and no other node's; empty: made of runtime, machine and data folder."`
 	// Runtime is the name that Runs ask for: "python", "bash" or a custom one.
 	Runtime string `help:"Runtime that Runs ask for: python, bash or a custom name." default:"python"`
 	// Advertise is where gateways and peers reach this node, as dial takes it.

@@ -2,7 +2,11 @@ package runtimed
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 
 	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
@@ -35,6 +39,11 @@ func (p Process) Run(ctx context.Context, log *slog.Logger) error {
 	runtime, err := dialer.Client(p.RuntimeServer)
 	if err != nil {
 		return err
+	}
+	if p.Name == "" {
+		if p.Name, err = ownName(p.Config.Runtime, p.Data); err != nil {
+			return err
+		}
 	}
 	// The listener knows its address only once it listens, and needs the service
 	// before that.
@@ -69,4 +78,20 @@ func (p Process) Run(ctx context.Context, log *slog.Logger) error {
 	g.Add("listener", server.Run)
 	g.Add("runtimed", service.Run)
 	return g.Run(ctx)
+}
+
+// ownName is the name of a node that was given none: the same at every start with
+// the same folder, another for another folder or machine. Two nodes of one name
+// would take each other's place.
+func ownName(runtime, data string) (string, error) {
+	dir, err := filepath.Abs(data)
+	if err != nil {
+		return "", fmt.Errorf("data %s: %w", data, err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name the node: %w: set its name", err)
+	}
+	sum := sha256.Sum256([]byte(host + "\x00" + dir))
+	return fmt.Sprintf("%.50s-%x", runtime, sum[:4]), nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
 	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
@@ -170,6 +171,10 @@ func TestStoppedAndContinued(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	// A signal is not yet a stop: wait until every thread has taken notice.
+	if err := unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
 		t.Fatal(err)
 	}
 	// The call waits in the socket while the lease runs out.

@@ -126,6 +126,10 @@ func (d *Desk) admit(e *Entry, fence hop.Fence) error {
 	return nil
 }
 
+// call dispatches once. A process that is stopped between the check of the lease
+// and the write to the socket, for longer than the lease, dispatches when it wakes:
+// the contract gives the Runtime Server nothing to refuse that by. It is one call
+// at most, and no other node was given it.
 func (d *Desk) call(ctx context.Context, e *Entry, req *executorv1.InvokeFunctionRequest) (*executorv1.InvokeFunctionResponse, error) {
 	timeout, err := d.timeout(ctx, e, req.GetTimeoutMillis())
 	if err != nil {

@@ -53,7 +53,13 @@ func (o *owner) prepare(ctx context.Context) result {
 }
 
 func (o *owner) ready(p source.Prepared) result {
-	return result{event: assignment.Event{Kind: assignment.Prepared}, keep: func() { o.prepared = p }}
+	return result{event: assignment.Event{Kind: assignment.Prepared}, keep: func() {
+		o.prepared = p
+		if o.a.GetSpec().GetSource().GetInline() != nil {
+			// Its files are on disk; a thousand Runs need not be in memory too.
+			o.a.Spec.Source = nil
+		}
+	}}
 }
 
 // failed makes an event of an error: a Failure says its reason, a source's error

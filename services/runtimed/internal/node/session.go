@@ -44,7 +44,8 @@ type session struct {
 	owners  sync.WaitGroup
 	sweeper *time.Timer
 	// synced: a snapshot came. closing: nothing new is begun.
-	synced, closing bool
+	// hurried: the owners were asked to let go at once.
+	synced, closing, hurried bool
 }
 
 // slot is one Run of the node: who owns it, and what waits for it to be free.
@@ -171,7 +172,8 @@ func (s *session) lose(cause error) {
 // no owner is left.
 func (s *session) loop(ctx context.Context) {
 	lost, done := s.lost, ctx.Done()
-	var cut <-chan time.Time
+	patience := time.NewTimer(time.Hour)
+	defer patience.Stop()
 	asked := make(chan error, 1)
 	for !s.closing || len(s.slots) > 0 {
 		select {
@@ -186,23 +188,32 @@ func (s *session) loop(ctx context.Context) {
 		case <-lost:
 			lost, s.closing = nil, true
 			s.all(assignment.Event{Kind: assignment.Fence})
-			cut = time.After(s.cfg.Release + time.Second)
+			patience.Reset(s.cfg.Release + time.Second)
 		case <-done:
 			done, s.closing = nil, true
 			s.owners.Go(func() { asked <- s.drain() })
-			cut = time.After(s.cfg.Drain)
+			patience.Reset(s.cfg.Drain)
 		case err := <-asked:
 			if err != nil {
 				s.log.Info("drain without the control plane", "cause", err)
 				s.all(assignment.Event{Kind: assignment.Release, Reason: reasonDrained, Drain: true})
 			}
-		case <-cut:
-			cut = nil
-			s.log.Warn("drain cut short", "runs", len(s.slots))
-			s.all(assignment.Event{Kind: assignment.Release, Reason: reasonDrained})
-			s.cutOff(errShutdown)
+		case <-patience.C:
+			s.hurry()
+			patience.Reset(time.Second)
 		}
 	}
+}
+
+// hurry ends what does not end by itself: first it asks every owner to let go at
+// once, then it ends their calls.
+func (s *session) hurry() {
+	s.log.Warn("not everything was released in time", "runs", len(s.slots))
+	if s.hurried {
+		s.cutOff(errShutdown)
+	}
+	s.hurried = true
+	s.all(assignment.Event{Kind: assignment.Release, Reason: reasonDrained})
 }
 
 const reasonDrained = "NODE_DRAINED"
