@@ -128,11 +128,27 @@ func (e *execution) watch(group *process.Group, kill context.CancelCauseFunc) (s
 	return func() { close(over); <-done }
 }
 
+// outputs is the file that takes the execution's outputs. Its place is part of the
+// contract: whoever prepared the working directory reads it after the end.
+func (e *execution) outputs() string { return filepath.Join(e.plan.dir, ".hearth-outputs") }
+
+// makeOutputs makes that file anew and empty, whatever the source has put there.
+func (e *execution) makeOutputs() error {
+	if err := os.RemoveAll(e.outputs()); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(e.outputs(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
 // environ is the environment of an execution.
 func (e *execution) environ(temp string) []string {
 	return e.server.cfg.environ(temp, e.request.GetEnv(), map[string]string{
 		"HEARTH_RUN_UID": e.request.GetId(),
-		"HEARTH_OUTPUTS": filepath.Join(temp, "outputs"),
+		"HEARTH_OUTPUTS": e.outputs(),
 	})
 }
 
@@ -151,7 +167,7 @@ func (e *execution) runCommand(hard context.Context, group *process.Group, temp 
 	cmd := exec.Command(e.plan.command[0], e.plan.command[1:]...)
 	cmd.Dir, cmd.Env = e.plan.dir, e.environ(temp)
 	cmd.Stdout, cmd.Stderr = out.write, errs.write
-	if err := os.WriteFile(filepath.Join(temp, "outputs"), nil, 0o600); err != nil {
+	if err := e.makeOutputs(); err != nil {
 		return 1, err
 	}
 	leader, err := group.Start(cmd)
