@@ -111,7 +111,6 @@ func TestArchivesRefused(t *testing.T) {
 			"one byte":  {[]byte{0x1f}, "", "ARCHIVE_INVALID"},
 			"no gzip":   {[]byte("PK..........."), "", "ARCHIVE_INVALID"},
 			"other sum": {packed(100), sum(nil), "ARCHIVE_INVALID"},
-			"too large": {packed(64<<20 + 1), "", "ARCHIVE_TOO_LARGE"},
 		} {
 			_, err := h.upload(tc.data, tc.want, 1<<20)
 			refused(t, transport+" "+what, err, connect.CodeInvalidArgument, tc.reason)

@@ -200,12 +200,12 @@ func TestSnapshot(t *testing.T) {
 	twice(t, func(t *testing.T, h *house) {
 		n := h.node("n1", roomFor(20))
 		n.end()
-		for i := range 12 {
+		for i := range 10 {
 			spec := function()
 			spec.Source = inline("handler.py", strings.Repeat("#", 1<<20))
 			h.create(fmt.Sprintf("f%d", i), spec)
 		}
-		h.phase("f11", scheduled, hearthv1.RunReason_RUN_REASON_ASSIGNED)
+		h.phase("f9", scheduled, hearthv1.RunReason_RUN_REASON_ASSIGNED)
 		watch, err := h.nodes.WatchAssignments(h.ctx, &hearthv1.WatchAssignmentsRequest{NodeUid: "n1"})
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +225,7 @@ func TestSnapshot(t *testing.T) {
 			}
 			more = e.GetMore()
 		}
-		if held != 12 || messages != 2 {
+		if held != 10 || messages != 2 {
 			t.Errorf("%d assignments in %d messages", held, messages)
 		}
 	})

@@ -237,3 +237,24 @@ func TestRoutes(t *testing.T) {
 		next(a.GetRunUid())
 	})
 }
+
+// A watch that nobody reads holds up no writer, and is told to list again.
+func TestWatchSlow(t *testing.T) {
+	cfg := settings(t)
+	cfg.WatchHistory = 16
+	h := open(t, cfg, "inprocess")
+	defer h.close()
+	w := h.follow(t, 0, nil)
+	defer w.end()
+	w.expect("*")
+	for i := range 100 {
+		h.create(fmt.Sprintf("f%d", i), function())
+	}
+	for seen := 0; ; seen++ {
+		_, err := w.watch.Receive()
+		if err != nil {
+			refused(t, fmt.Sprintf("after %d events", seen), err, connect.CodeOutOfRange, "WATCH_COMPACTED")
+			return
+		}
+	}
+}

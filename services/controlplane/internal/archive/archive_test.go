@@ -104,3 +104,31 @@ func TestSweep(t *testing.T) {
 		t.Errorf("left %v %v", left, hidden)
 	}
 }
+
+// The bound is kept while the pieces come in, and leaves nothing.
+func TestTooLarge(t *testing.T) {
+	s, err := Open(t.TempDir(), time.Hour, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := s.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece := make([]byte, MaxSize/2)
+	piece[0], piece[1] = 0x1f, 0x8b
+	for range 2 {
+		if _, err := u.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := u.Write(piece[:1]); err != ErrTooLarge {
+		t.Errorf("one byte more: %v", err)
+	}
+	if err := u.End(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(s.dir); err != nil || len(left) != 0 {
+		t.Errorf("left %v %v", left, err)
+	}
+}

@@ -17,7 +17,6 @@ type world struct {
 	now      time.Time
 	reserved map[string]int
 	queued   int
-	ends     int
 }
 
 func (w *world) apply(t *rapid.T, e Event) {
