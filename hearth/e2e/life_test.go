@@ -86,7 +86,7 @@ func (h *house) uid(t *testing.T, name string) string {
 // Two houses cannot live in one folder, and the second one says so.
 func TestLock(t *testing.T) {
 	h := up(t)
-	cmd := command("up", "--data", h.data, "--gateway", "127.0.0.1:0", "--control-plane", "127.0.0.1:0")
+	cmd := command(upArgs(h.data, nil)...)
 	out, err := cmd.CombinedOutput()
 	if err == nil || cmd.ProcessState.ExitCode() != 1 || !bytes.Contains(out, []byte("another Hearth uses this data folder")) || !bytes.Contains(out, []byte("--data")) {
 		t.Errorf("%v: %s", err, out)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,7 +31,10 @@ func TestMain(m *testing.M) {
 		defer stop()
 		os.Exit(cli.Main(ctx, cli.Shell{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()}, os.Args[1:]))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		cleanEnvironment()
+		os.Exit(code)
+	}))
 }
 
 // examples is the folder of the examples.
@@ -49,6 +53,16 @@ type house struct {
 	stderr  *safeBuffer
 }
 
+// upArgs are those of a house on free ports. Without a word about the router it
+// runs no executions, whose worker would make a Python environment first.
+func upArgs(data string, args []string) []string {
+	base := []string{"up", "--data", data, "--gateway", "127.0.0.1:0", "--control-plane", "127.0.0.1:0"}
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--router") }) {
+		base = append(base, "--router=")
+	}
+	return append(base, args...)
+}
+
 // up starts a house in this process.
 func up(t testing.TB, args ...string) *house {
 	t.Helper()
@@ -58,7 +72,7 @@ func up(t testing.TB, args ...string) *house {
 	code := make(chan int, 1)
 	go func() {
 		shell := cli.Shell{In: strings.NewReader(""), Out: in, Err: h.stderr, Environ: os.Environ()}
-		code <- cli.Main(ctx, shell, append([]string{"up", "--data", h.data, "--gateway", "127.0.0.1:0", "--control-plane", "127.0.0.1:0"}, args...))
+		code <- cli.Main(ctx, shell, upArgs(h.data, args))
 		in.Close()
 	}()
 	h.stop = sync.OnceValue(func() int {
@@ -75,7 +89,7 @@ func up(t testing.TB, args ...string) *house {
 func spawn(t *testing.T, data string, args ...string) *house {
 	t.Helper()
 	h := &house{data: data, stderr: &safeBuffer{}}
-	h.process = command(append([]string{"up", "--data", data, "--gateway", "127.0.0.1:0", "--control-plane", "127.0.0.1:0"}, args...)...)
+	h.process = command(upArgs(data, args)...)
 	h.process.Stderr = h.stderr
 	out, err := h.process.StdoutPipe()
 	if err != nil {
@@ -141,6 +155,8 @@ func (h *house) lead(args []string) []string {
 	switch args[0] {
 	case "run", "node":
 		return append(args, "--control-plane", h.doors["controlplane"])
+	case "exec", "worker", "session":
+		return append(args, "--router", h.doors["router"])
 	case "invoke":
 		return append(args, "--gateway", h.doors["gateway"])
 	case "status":
@@ -192,4 +208,26 @@ func (b *safeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// lines reads a program's output line by line.
+type lines struct{ scanner *bufio.Scanner }
+
+func newLines(r io.Reader) *lines { return &lines{bufio.NewScanner(r)} }
+
+// until reads on to a line with this in it.
+func (l *lines) until(t testing.TB, part string) {
+	t.Helper()
+	for l.scanner.Scan() {
+		if strings.Contains(l.scanner.Text(), part) {
+			return
+		}
+	}
+	t.Fatalf("the output ended before %q: %v", part, l.scanner.Err())
+}
+
+// rest reads to the end.
+func (l *lines) rest() {
+	for l.scanner.Scan() {
+	}
 }

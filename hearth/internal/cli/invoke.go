@@ -21,7 +21,7 @@ type gatewayFlags struct {
 
 type invokeCmd struct {
 	Name         string        `arg:"" help:"Name of the Run."`
-	Data         string        `short:"d" help:"Payload, at most 1 MiB: text, @FILE, or - for standard input." placeholder:"DATA"`
+	Data         string        `short:"d" help:"Payload, at most 1 MiB: text, @FILE, or - for standard input." default:"null" placeholder:"DATA"`
 	ContentType  string        `help:"What the payload is." default:"application/json"`
 	Timeout      time.Duration `help:"Time for the call, at most 15m; then the exit code is 124." default:"30s"`
 	InvocationID string        `help:"Name of this call in logs and answers; one is made up." placeholder:"ID"`
