@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package sandboxtest owns the suite that every sandbox driver passes: what a
 // container does when asked, and what a program inside cannot do however it tries.
 // The break-outs are really attempted, by Python programs (scripts) inside.

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 // Package cgroup owns the kernel's control groups: where containers' groups are made
 // on this machine (version 1 or 2, whichever has the controllers), their limits and
 // counters, and the proof that one is empty.

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 // Package initcode owns the program that is the first process of a container: a
 // static ELF of a few hundred bytes which applies a plan, starts the container's
 // program, and reaps until that has ended.
@@ -10,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// codeAddress is where the machine code of init_amd64.s lies in this process.
+// codeAddress is where the machine code of init_linux_amd64.s lies in this process.
 func codeAddress() uintptr
 
 const (

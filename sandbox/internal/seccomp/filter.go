@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 // Package seccomp owns the list of system calls that a container may not make, and
 // the BPF program that refuses them.
 package seccomp

@@ -1,3 +1,5 @@
+//go:build linux && amd64
+
 // Package walls owns the judgement of which system calls, in which order, put a
 // process behind the walls that a Spec asks for. It makes none of them: it writes a
 // plan, which the init program or a forked template child applies to itself.
