@@ -45,7 +45,7 @@ func FindInterpreter(ctx context.Context, name string) (Interpreter, error) {
 	}
 	found := Interpreter{Path: lines[0], Version: lines[1]}
 	if lines[2] != "True" {
-		return Interpreter{}, fmt.Errorf("Python interpreter %s is %s: 3.9 is the oldest that works; name another one", found.Path, found.Version)
+		return Interpreter{}, fmt.Errorf("interpreter %s is Python %s: 3.9 is the oldest that works; name another one", found.Path, found.Version)
 	}
 	return found, nil
 }

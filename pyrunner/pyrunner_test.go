@@ -65,7 +65,7 @@ func TestInterpretersThatAreNone(t *testing.T) {
 		"no-such-python": "not found",
 		script("echo 'out of order' >&2; exit 3"):              "exit status 3: out of order",
 		script("echo Python"):                                  "it answered",
-		script("echo /usr/bin/old; echo 3.8.1; echo False"):    "/usr/bin/old is 3.8.1: 3.9 is the oldest that works",
+		script("echo /usr/bin/old; echo 3.8.1; echo False"):    "/usr/bin/old is Python 3.8.1: 3.9 is the oldest that works",
 		filepath.Join(t.TempDir(), "absent", "bin", "python3"): "no such file",
 	} {
 		if _, err := pyrunner.FindInterpreter(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {

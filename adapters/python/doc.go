@@ -22,5 +22,13 @@
 // not: processes that the call started, however they hide; working folder, umask,
 // environment, signal handlers, timers, locale, sys.stdout and the descriptors 0
 // to 2 are put back. After a kill the module is as it was right after its import,
-// with fresh random seeds. Hash seeds are shared by all children of a generation.
+// with fresh random seeds; hash seeds are shared by all children of a generation.
+//
+// The environment is exactly the function's own. The interpreter itself runs
+// isolated (-I) with UTF-8 as its default encoding (-X utf8): PYTHON* variables,
+// PYTHONHASHSEED and PYTHONPATH among them, reach os.environ and change nothing
+// else. The working folder, and vendor beneath it, come first on sys.path, and no
+// .pyc is written into them. While the module is imported, numerical libraries are
+// asked for one thread (OPENBLAS_NUM_THREADS=1 and the like, unless the function's
+// environment says otherwise), so that the process can be forked.
 package python

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -185,14 +187,32 @@ func (g *generation) end(c *child, how *exitError) error {
 		how.status = g.leader.State().Sys().(syscall.WaitStatus)
 		return nil
 	}
-	if err := g.calls.Kill(); err != nil {
+	if err := g.strike(c); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), forkBound)
 	defer cancel()
 	var err error
-	how.status, err = g.tmpl.Reap(ctx, c.pid)
-	return err
+	if how.status, err = g.tmpl.Reap(ctx, c.pid); err != nil {
+		return err
+	}
+	// The template has ended what fell to it. Should anything have escaped that:
+	return g.calls.Kill()
+}
+
+// strike kills the child and all that descends from it. The usual child has no
+// descendants, and a signal is enough.
+func (g *generation) strike(c *child) error {
+	if path := g.calls.Path(); path != "" {
+		members, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		if err == nil && string(members) == fmt.Sprintln(c.pid) {
+			if err := unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0); !errors.Is(err, unix.ESRCH) {
+				return err
+			}
+			return nil
+		}
+	}
+	return g.calls.Kill()
 }
 
 // gone waits for a child to end by itself, for a time.

@@ -247,6 +247,15 @@ def handle(event):
 	})
 }
 
+func TestImportsAreAskedToStartNoThreads(t *testing.T) {
+	l := newWorld(t, false).app(t, `
+import os
+at_import = os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS")
+def handle(event): return [*at_import, os.environ.get("OPENBLAS_NUM_THREADS"), os.environ.get("OMP_NUM_THREADS")]
+`)
+	l.want(`1`, `["1","1",null,null]`)
+}
+
 func TestFreshLoadThatFailsIsALoadError(t *testing.T) {
 	l := newWorld(t, false).app(t, `
 import os, threading, time

@@ -94,6 +94,9 @@ var language = sync.OnceValues(func() (*python.Language, error) {
 		dir = os.TempDir()
 	}
 	cfg := python.Default()
+	if name := os.Getenv("HEARTH_BENCH_PYTHON"); name != "" {
+		cfg.Interpreter = name // of a virtual environment with something to import
+	}
 	cfg.Cache = filepath.Join(dir, "hearth-test")
 	return python.New(context.Background(), cfg, python.Deps{Log: slog.New(slog.DiscardHandler)})
 })

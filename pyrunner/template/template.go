@@ -12,9 +12,6 @@ import (
 	"github.com/hearth-run/hearth/pyrunner/message"
 )
 
-// maxAnswer bounds what a template process may say at once, in bytes.
-const maxAnswer = 1 << 20
-
 // LostStatus is the exit status of a child that cannot speak over its control
 // socket any more.
 const LostStatus = 217

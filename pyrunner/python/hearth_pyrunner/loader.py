@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any, Callable, Tuple
 
-from . import message, texts
+from . import message, singlethreaded, texts
 
 MAX_TEXT = 4 << 10
 
@@ -59,7 +59,8 @@ def _prepare(folder: str, module: str) -> None:
 
 def _import(folder: str, name: str) -> Any:
     try:
-        module = importlib.import_module(name)
+        with singlethreaded.asked():
+            module = importlib.import_module(name)
     except BaseException as error:
         raise Refused(message.LOAD_FAILED, _import_failed(folder, name, error)) from None
     path = os.path.realpath(getattr(module, "__file__", None) or "/")
