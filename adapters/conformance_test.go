@@ -150,7 +150,7 @@ func conform(t *testing.T, language string) {
 	results, err := runtimetest.Run(t.Context(), runtimetest.Target{
 		URL: "unix:" + socket, Workspace: workspace, Fixtures: set, Restart: v.restart,
 		Times: runtimetest.Times{Load: loadTimeout, Patience: loadTimeout},
-	}, runtimetest.Options{Soon: 30 * time.Second, Storm: 300})
+	}, runtimetest.Options{Soon: 30 * time.Second, Storm: 300, Parallel: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

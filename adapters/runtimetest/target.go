@@ -103,6 +103,9 @@ func local(address string) bool {
 	if strings.HasPrefix(address, "unix:") {
 		return true
 	}
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
 	u, err := url.Parse(address)
 	if err != nil {
 		return false

@@ -40,6 +40,7 @@ type grammar struct {
 	Exec         execCmd         `cmd:"" help:"Run a function of a Python file in a sandbox."`
 	Status       statusCmd       `cmd:"" help:"Say what runs and whether it can be reached."`
 	Node         nodeCmds        `cmd:"" help:"List and drain nodes."`
+	Conformance  conformanceCmds `cmd:"" help:"Hold a server to its contract."`
 	Controlplane controlplaneCmd `cmd:"" help:"Run a control plane alone." group:"Separate processes"`
 	Runtimed     runtimedCmd     `cmd:"" help:"Run a runtimed in front of one Runtime Server." group:"Separate processes"`
 	Gateway      gatewayCmd      `cmd:"" help:"Run a gateway alone." group:"Separate processes"`
