@@ -96,11 +96,14 @@ func (o *owner) heed(a vigil.Answer) {
 	o.apply(assignment.Event{Kind: assignment.Fail, Reason: v.Reason, Message: upstream.Cut(v.Message), Drain: v.Reason == vigil.IdleTimeout})
 }
 
-// report says one thing to the control plane, after what was said before.
+// report says one thing to the control plane, after what was said before. Only
+// that it has started holds nothing up: it may be heard late, or not at all.
 func (o *owner) report(effect assignment.Effect) {
 	req, last := o.message(effect)
 	previous, spoken := o.spoken, make(chan struct{})
-	o.spoken = spoken
+	if effect != assignment.ReportStarted {
+		o.spoken = spoken
+	}
 	o.children.Go(func() {
 		defer close(spoken)
 		if previous != nil {

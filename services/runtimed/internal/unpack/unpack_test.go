@@ -60,7 +60,7 @@ func unpackInto(t testing.TB, dir string, packed []byte, limits folder.Limits) e
 	return unpack.TarGz(t.Context(), bytes.NewReader(packed), folder.New(root, limits))
 }
 
-var usual = folder.Limits{Files: 10_000, Bytes: 1 << 20}
+var usual = folder.Limits{Files: 500, Bytes: 1 << 20}
 
 func TestUnpack(t *testing.T) {
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func TestUnpack(t *testing.T) {
 // says what is wrong.
 func TestAttacks(t *testing.T) {
 	var many []tar.Header
-	for i := range 10_001 {
+	for i := range 501 {
 		many = append(many, file(fmt.Sprintf("f%d", i), ""))
 	}
 	for name, tc := range map[string]struct {
@@ -111,7 +111,7 @@ func TestAttacks(t *testing.T) {
 		"twice":           {[]tar.Header{file("a", "1"), file("a", "2")}, "comes twice"},
 		"file as folder":  {[]tar.Header{file("a", "1"), file("a/b", "2")}, "both a file and a folder"},
 		"folder as file":  {[]tar.Header{file("a/b", "1"), file("a", "2")}, "both a file and a folder"},
-		"too many":        {many, "more than 10000 files"},
+		"too many":        {many, "more than 500 files"},
 		"bomb":            {[]tar.Header{file("zeros", strings.Repeat("\x00", 1<<20+1))}, "more than 1048576 bytes"},
 		"bomb in parts":   {[]tar.Header{file("a", strings.Repeat("a", 1<<19)), file("b", strings.Repeat("b", 1<<19+1))}, "more than 1048576 bytes"},
 		"control":         {[]tar.Header{file("a\nb", "x")}, "control character"},
