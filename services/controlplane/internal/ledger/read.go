@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -101,7 +102,7 @@ func (l *Ledger) Held(node string, uids []string) (out []*record.Run) {
 			out = append(out, l.view.runs[uid])
 		}
 	}
-	slices.SortFunc(out, func(a, b *record.Run) int { return int(a.Seq - b.Seq) })
+	slices.SortFunc(out, func(a, b *record.Run) int { return cmp.Compare(a.Seq, b.Seq) })
 	return out
 }
 

@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
@@ -143,21 +145,27 @@ func (t *tx) putNode(n *record.Node, durable bool) {
 	}
 }
 
-// each applies f to every Run that holds a place on the node.
+// each applies f to every Run that holds a place on the node, oldest first: that is
+// the order in which they will wait for another.
 func (t *tx) each(node string, f func(*record.Run) error) {
-	visit := func(uid string) {
+	var holders []*record.Run
+	add := func(uid string) {
 		if r := t.run(uid); r != nil && r.State.Node == node {
-			if err := f(r); err != nil {
-				t.l.log.Error("run not moved", "run_uid", uid, "node_uid", node, "err", err)
-			}
+			holders = append(holders, r)
 		}
 	}
 	for uid := range t.l.view.held[node] {
-		visit(uid)
+		add(uid)
 	}
 	for uid := range t.changes.Runs {
 		if _, held := t.l.view.held[node][uid]; !held {
-			visit(uid)
+			add(uid)
+		}
+	}
+	slices.SortFunc(holders, func(a, b *record.Run) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, r := range holders {
+		if err := f(r); err != nil {
+			t.l.log.Error("run not moved", "run_uid", r.UID, "node_uid", node, "err", err)
 		}
 	}
 }
