@@ -147,13 +147,26 @@ func conform(t *testing.T, language string) {
 			t.Logf("the server said:\n%s", v.stderr)
 		}
 	}()
-	results, err := runtimetest.Run(t.Context(), runtimetest.Target{
+	target := runtimetest.Target{
 		URL: "unix:" + socket, Workspace: workspace, Fixtures: set, Restart: v.restart,
 		Times: runtimetest.Times{Load: loadTimeout, Patience: loadTimeout},
-	}, runtimetest.Options{Soon: 30 * time.Second, Storm: 300, Parallel: 4})
-	if err != nil {
-		t.Fatal(err)
 	}
+	for _, protocol := range []runtimetest.Protocol{runtimetest.Connect, runtimetest.GRPC} {
+		target.Protocols = []runtimetest.Protocol{protocol}
+		options := runtimetest.Options{Soon: 30 * time.Second, Storm: 300, Parallel: 4}
+		if testing.Short() && protocol == runtimetest.GRPC {
+			options.Only = []string{"FR-REG", "FR-ERR", "FR-TIM", "RT-BAS"} // what could differ by protocol
+		}
+		results, err := runtimetest.Run(t.Context(), target, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(t, results)
+	}
+}
+
+func report(t *testing.T, results []runtimetest.Result) {
+	t.Helper()
 	for _, r := range results {
 		if r.Verdict == runtimetest.Fail {
 			t.Errorf("%s %s over %s (%v): %s\n\texpected %s\n\tsaw %s", r.Level, r.ID, r.Protocol, r.Took.Round(time.Millisecond), r.Claim, r.Expected, r.Seen)

@@ -36,7 +36,7 @@ func Behaviours() []Behaviour {
 		{"load_raise", "fails while it is loaded, with a message of more than 8 KiB of é, and appends a line to the file loads before"},
 		{"load_exit", "ends its own process with status 3 while it is loaded"},
 		{"load_daemon", "while it is loaded, starts the program `sleep N` in a session of its own with N from the environment variable TOKEN; called, it is echo"},
-		{"load_loud", "while it is loaded, writes LOUD a quarter of a million times to standard output and to standard error; called, it is echo"},
+		{"load_loud", "while it is loaded, writes a megabyte of LOUD to standard output and another to standard error; called, it is echo"},
 	}
 }
 

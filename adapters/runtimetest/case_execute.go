@@ -27,6 +27,7 @@ func executeCases() []Case {
 		must("RT-EXE-16", notesBase, "Args alone run by the language's own rule.", executePrints("args", "args\n"), "run:args"),
 		must("RT-EXE-17", notesBase, "A handler is called once with its args.", executeHandler, "run:handler"),
 		must("RT-EXE-18", notesBase, "HEARTH_OUTPUTS names a file that the execution can write.", executeOutputs, "run:outputs"),
+		must("RT-EXE-19", notesBase, "An execution that a signal ended has 128 and the signal's number as its exit code.", executeKilled, "run:stubborn"),
 	}
 }
 
@@ -66,6 +67,13 @@ func executeStubborn(t *T) {
 	e, _ := t.stubborn()
 	t.ok(e.cancel(), "Cancel")
 	t.check(e.end().GetState() == execFailed, "FAILED", "%v", e.end().GetState())
+}
+
+func executeKilled(t *T) {
+	e, _ := t.stubborn()
+	t.ok(e.cancel(), "Cancel")
+	code := e.end().GetExitCode()
+	t.check(code == 137, "the exit code 137", "%d", code)
 }
 
 func executeGroup(t *T) {

@@ -139,6 +139,9 @@ func (e *execution) end(code int32, stdout, stderr string) {
 	if (code != 0 || e.message != "") && !e.r.is("exit-is-success") {
 		e.state = ended
 	}
+	if e.r.is("killed-without-code") {
+		e.exit = -1
+	}
 	e.stdout, e.stderr = e.bounded(stdout), e.bounded(stderr)
 	for p := range e.r.processes {
 		if p.token == e.req.GetEnv()["TOKEN"] && !e.r.is("kills-leader-only") {

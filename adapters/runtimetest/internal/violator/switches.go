@@ -268,5 +268,6 @@ func baseSwitches() []Switch {
 		breaks("args-run-nothing", "RT-EXE-16"),
 		breaks("event-without-args", "RT-EXE-17"),
 		breaks("no-outputs-file", "RT-EXE-18"),
+		breaks("killed-without-code", "RT-EXE-19"),
 	}
 }
