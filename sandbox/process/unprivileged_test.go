@@ -38,7 +38,7 @@ func TestSuiteUnprivileged(t *testing.T) {
 	}
 	binary := filepath.Join(dir, "process.test")
 	copyExecutable(t, binary)
-	cmd := exec.Command(binary, "-test.run=^Test(Suite|Probe|EntryGivenUp)$", "-test.timeout=2m")
+	cmd := exec.Command(binary, "-test.run=^Test(Suite|Probe|EntryGivenUp)$", "-test.timeout=4m", "-test.v")
 	cmd.Dir = scratch
 	cmd.Env = []string{"TMPDIR=" + scratch, "HOME=" + scratch, "PATH=/usr/bin:/bin"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -46,6 +46,7 @@ func TestSuiteUnprivileged(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
+	t.Logf("%s", out)
 }
 
 func copyExecutable(t *testing.T, to string) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/hearth-run/hearth/sandbox"
 )
 
 // breakoutTests: a program inside tries to see or touch what is not its own.
@@ -23,6 +25,8 @@ var breakoutTests = map[string]func(*testing.T, *suite){
 	"Identity":              identity,
 	"ForbiddenCalls":        forbiddenCalls,
 	"Network":               network,
+	"HostNetwork":           hostNetwork,
+	"UsersDiffer":           usersDiffer,
 	"AbstractSockets":       abstractSockets,
 	"OtherContainersMemory": otherContainersMemory,
 	"Descriptors":           descriptors,
@@ -68,19 +72,45 @@ func identity(t *testing.T, s *suite) {
 func forbiddenCalls(t *testing.T, s *suite) { held(t, s, s.open(t), python(t, "calls")) }
 
 func network(t *testing.T, s *suite) {
+	held(t, s, s.open(t), python(t, "network", listeners(t)...))
+}
+
+// hostNetwork: the host's network is there where it is asked for, its abstract
+// sockets are not.
+func hostNetwork(t *testing.T, s *suite) {
+	spec := python(t, "hostnetwork", listeners(t)...)
+	spec.Network = sandbox.NetworkHost
+	held(t, s, s.open(t), spec)
+}
+
+// listeners are a TCP port and the name of an abstract unix socket of the host.
+func listeners(t *testing.T) []string {
+	t.Helper()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tcp.Close() }()
+	t.Cleanup(func() { _ = tcp.Close() })
 	name := fmt.Sprintf("hearth-sandboxtest-%d", os.Getpid())
 	abstract, err := net.Listen("unix", "@"+name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = abstract.Close() }()
-	port := strconv.Itoa(tcp.Addr().(*net.TCPAddr).Port)
-	held(t, s, s.open(t), python(t, "network", port, name))
+	t.Cleanup(func() { _ = abstract.Close() })
+	return []string{strconv.Itoa(tcp.Addr().(*net.TCPAddr).Port), name}
+}
+
+// usersDiffer: two containers that live at one time share no user id, so that the
+// kernel's counts by user are not shared either.
+func usersDiffer(t *testing.T, s *suite) {
+	d := s.open(t)
+	ids := map[string]bool{}
+	for range 3 {
+		ids[start(t, d, shell("id -u; id -g; read x")).line(t)] = true
+	}
+	if len(ids) != 3 || ids["0"] {
+		t.Errorf("user ids %v", ids)
+	}
 }
 
 // abstractSockets: containers may share a network namespace, in which such names

@@ -22,6 +22,7 @@ func missingTests(f Factory) map[string]func(*testing.T, *suite) {
 		"WithoutNoNewPrivs": without(identity, "seccomp", "no-new-privileges", "landlock-scopes"),
 		"WithoutBounding":   without(identity, "capabilities"),
 	}
+	tests["HostNetworkWithoutScopes"] = without(hostNetwork, "landlock-scopes")
 	if f.OwnUser { // elsewhere each container has a user and a network namespace
 		tests["WithoutScopes"] = without(abstractSockets, "landlock-scopes")
 		tests["WithoutUser"] = without(identity, "user")

@@ -24,6 +24,8 @@ type Factory struct {
 	Without func(root string, walls ...string) (sandbox.Driver, error)
 	// Sweep removes what a driver on root, which is gone, has left.
 	Sweep func(root string) error
+	// Lives is how many containers one after another have to leave no trace; 0 is 500.
+	Lives int
 	// Memory, Pids and CPU say that the driver can hold these limits on this
 	// machine; their tests are left out of the suite otherwise.
 	Memory, Pids, CPU bool
@@ -68,7 +70,7 @@ type suite struct {
 func (s *suite) left(name string) bool {
 	needs := map[string]bool{
 		"MemoryEaten": s.Memory, "MemoryGrows": s.Memory, "MemoryInScratch": s.Memory, "StatsCount": s.Memory,
-		"ForkBomb": s.Pids, "CPUShare": s.CPU,
+		"ForkBomb": s.Pids, "CPUShare": s.CPU, "UsersDiffer": s.OwnUser,
 	}
 	has, known := needs[name]
 	return known && !has
