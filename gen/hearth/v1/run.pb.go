@@ -1803,7 +1803,8 @@ type WatchRunsResponse struct {
 	Type  RunEventType           `protobuf:"varint,1,opt,name=type,proto3,enum=hearth.v1.RunEventType" json:"type,omitempty"`
 	// Absent in a BOOKMARK. Without source contents, stdout and stderr.
 	Run *Run `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
-	// Where to resume after this event.
+	// Where to resume after this event. 0 while the Runs that exist are being
+	// streamed, since a watch that breaks off there must begin anew.
 	ResourceVersion int64 `protobuf:"varint,3,opt,name=resource_version,json=resourceVersion,proto3" json:"resource_version,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

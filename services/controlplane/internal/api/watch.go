@@ -67,9 +67,8 @@ type runWatch struct {
 func (w *runWatch) snapshot(book *ledger.Ledger) (int64, error) {
 	found, version := book.Runs("", 0, w.match)
 	for _, r := range found {
-		err := w.send(&hearthv1.WatchRunsResponse{
-			Type: hearthv1.RunEventType_RUN_EVENT_TYPE_ADDED, Run: r.Proto(), ResourceVersion: r.Version,
-		})
+		// No version to resume from: what is still to come here is older than r.
+		err := w.send(&hearthv1.WatchRunsResponse{Type: hearthv1.RunEventType_RUN_EVENT_TYPE_ADDED, Run: r.Proto()})
 		if err != nil {
 			return 0, err
 		}
