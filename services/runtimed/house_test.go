@@ -55,6 +55,7 @@ func open(t testing.TB) *house {
 		Runtime:   executorv1connect.NewRuntimeClient(inprocess(t, h.runtime)),
 		Clock:     func() time.Duration { return time.Since(h.began) + time.Duration(h.paused.Load()) },
 	}
+	h.control.clock = h.deps.Clock
 	if testing.Verbose() {
 		h.deps.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
