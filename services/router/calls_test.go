@@ -311,6 +311,9 @@ func TestCheckpoints(t *testing.T) {
 	}
 	// Of two workers the one that holds the wanted checkpoint is chosen.
 	h.register(w, holds())
+	if got := call(&serverless.ExecutionConfig{CheckpointId: "np"}).GetCheckpointId(); got != "" {
+		t.Errorf("nobody holds np, and the worker was told %q", got)
+	}
 	other := h.worker("w2", holds("np"))
 	if _, last, err := h.call("r", "", &serverless.ExecutionConfig{CheckpointId: "np"}, "x"); err != nil || last.GetWorkerId() != "w2" {
 		t.Errorf("%v, %v", last, err)

@@ -88,11 +88,13 @@ func TestNothingTwice(t *testing.T) {
 			s.Send(answer(header, []byte("part")))
 			return edge.New(connect.CodeResourceExhausted, "WORKER_FULL", "full", nil)
 		})
-		got, _, err := h.call("r", "", nil, "x")
+		got, _, err := h.call("r", "s", nil, "x")
 		wants(t, "after a part", err, connect.CodeResourceExhausted, "WORKER_FULL")
 		if got != "part" || len(other.headers()) != 0 {
 			t.Errorf("%q, and w2 heard of %d calls", got, len(other.headers()))
 		}
+		_, _, err = h.call("r2", "s", nil)
+		wants(t, "its session", err, connect.CodeNotFound, "SESSION_EXPIRED")
 		h.idle()
 	})
 }
@@ -160,36 +162,30 @@ func TestQueue(t *testing.T) {
 // A restarted router knows nobody; updated=false makes workers register again, and
 // their reports bring back capacities, containers and sessions.
 func TestRestart(t *testing.T) {
-	overBoth(t, func(t *testing.T, open opener) {
-		h := open()
-		w := h.worker("w1")
-		if _, _, err := h.call("r1", "s", nil, "x"); err != nil {
-			t.Fatal(err)
-		}
-		h.stop()
-		h.idle()
+	h := open(t, true)
+	w := h.worker("w1")
+	if _, _, err := h.call("r1", "s", nil, "x"); err != nil {
+		t.Fatal(err)
+	}
+	h.stop()
+	h.idle()
 
-		again := open()
-		if again.report("w1", "k-r1", "s", "", serverless.Status_STATUS_READY) {
-			t.Fatal("a new router knows the worker")
-		}
-		res, err := again.registry.PostWorkerUtilization(t.Context(), &serverless.WorkerUtilization{WorkerId: "w1"})
-		if err != nil || res.GetUpdated() {
-			t.Fatalf("%v, %v", res, err)
-		}
-		if !h.wire {
-			again.dialer = h.dialer // the worker lives on where it was
-			t.Skip("inside one process a router does not outlive its workers")
-		}
-		again.register(w)
-		if !again.report("w1", "k-r1", "s", "", serverless.Status_STATUS_READY) {
-			t.Fatal("the worker has registered")
-		}
-		if _, last, err := again.call("r2", "s", nil, "x"); err != nil || last.GetContainerId() != "k-r1" {
-			t.Errorf("the session went to %v, %v", last, err)
-		}
-		again.idle()
-	})
+	again := open(t, true)
+	if again.report("w1", "k-r1", "s", "", serverless.Status_STATUS_READY) {
+		t.Fatal("a new router knows the worker")
+	}
+	res, err := again.registry.PostWorkerUtilization(t.Context(), &serverless.WorkerUtilization{WorkerId: "w1"})
+	if err != nil || res.GetUpdated() {
+		t.Fatalf("%v, %v", res, err)
+	}
+	again.register(w)
+	if !again.report("w1", "k-r1", "s", "", serverless.Status_STATUS_READY) {
+		t.Fatal("the worker has registered")
+	}
+	if _, last, err := again.call("r2", "s", nil, "x"); err != nil || last.GetContainerId() != "k-r1" {
+		t.Errorf("the session went to %v, %v", last, err)
+	}
+	again.idle()
 }
 
 // Two routers on one set of workers: both place, the worker decides, and a session
@@ -403,5 +399,52 @@ func TestFlowControl(t *testing.T) {
 	}
 	stream.Receive()
 	stream.Close()
+	h.idle()
+}
+
+// Calls that share connections do not hold each other up: while a worker leaves
+// the bodies of some unread, others go through.
+func TestStalledCallsAside(t *testing.T) {
+	h := open(t, true)
+	w := h.worker("w1")
+	release := make(chan struct{})
+	w.set(func(ctx context.Context, header *serverless.WorkerExecutionRequest, s workerSide) error {
+		if strings.HasPrefix(header.GetRequestId(), "stalled") {
+			<-release
+		}
+		return echo(ctx, header, s)
+	})
+	var stalled []clientSide
+	for i := range 4 {
+		stream := h.start(t.Context(), fmt.Sprintf("stalled%d", i), "", nil)
+		stalled = append(stalled, stream)
+		go func() {
+			for range 4 {
+				send(stream, strings.Repeat("x", 1<<20))
+			}
+			stream.CloseSend()
+		}()
+	}
+	for len(w.headers()) < len(stalled) {
+		runtime.Gosched()
+	}
+	for i := range 3 {
+		body := strings.Repeat("y", 1<<20)
+		if got, _, err := h.call(fmt.Sprintf("r%d", i), "", nil, body, body); err != nil || len(got) != 2*len(body) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+	close(release)
+	for _, stream := range stalled {
+		for got := 0; got < 4<<20; {
+			msg, err := stream.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += len(msg.GetPayload())
+		}
+		stream.Receive()
+		stream.Close()
+	}
 	h.idle()
 }

@@ -78,8 +78,15 @@ func New(cfg Config, log *slog.Logger, rpc *connect.Server) (*Server, error) {
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: 1000,
+			// A handler that does not read its stream holds the stream's window, and with
+			// it that part of the connection's: by default all of it, so that every other
+			// stream of the connection would stand still. 4 MiB is net/http's most.
+			MaxReceiveBufferPerStream:     256 << 10,
+			MaxReceiveBufferPerConnection: 4<<20 - 1,
+		},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context {
 			return context.WithValue(context.Background(), drainKey{}, (<-chan struct{})(s.draining))
 		},
