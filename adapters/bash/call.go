@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/hearth-run/hearth/adapters/internal/process"
 	"github.com/hearth-run/hearth/adapters/runtimeserver"
 )
 
@@ -37,14 +38,13 @@ func (i *instance) call(ctx context.Context, number int, call runtimeserver.Call
 	if err == nil {
 		end, err = i.wait(ctx, number, out.over)
 	}
-	lost := !end.told
-	if end.told {
-		if e := i.clear(number, end); e != nil {
-			lost, err = true, e
-		}
+	kept := end.told
+	if kept {
+		_, e := w.goOn(i.f.Processes, end.left)
+		kept = e == nil
 	}
-	if lost {
-		if e := i.f.Processes.Kill(); e != nil {
+	if !kept {
+		if e := i.f.Processes.End(); e != nil && err == nil {
 			err = e
 		}
 	}
@@ -54,7 +54,7 @@ func (i *instance) call(ctx context.Context, number int, call runtimeserver.Call
 		}
 	}
 	outputs, outputsErr := i.outputs.take()
-	if lost {
+	if !kept {
 		if e := i.replace(); e != nil && err == nil {
 			err = e
 		}
@@ -64,7 +64,7 @@ func (i *instance) call(ctx context.Context, number int, call runtimeserver.Call
 		return runtimeserver.Result{}, err
 	case out.full:
 		return runtimeserver.Result{}, runtimeserver.ErrResponseTooLarge
-	case lost:
+	case !end.told:
 		return runtimeserver.Result{}, &runtimeserver.HandlerError{
 			Type: "signal", ExitCode: 137, Trace: said.String(),
 			Message: fmt.Sprintf("%s.%s ended the shell that its calls are forked from ($$ is that shell; $BASHPID is the call's own)", i.stem(), i.function),
@@ -84,12 +84,23 @@ type end struct {
 	left   bool // it has killed what the call had left running
 }
 
-// clear ends what the call has left behind, and waits until it is gone.
-func (i *instance) clear(number int, end end) error {
-	if end.left {
-		return i.sub(number).End()
+// goOn sees to it that nothing is left beside the warm bash, which waits, and lets
+// it go on. left says that it found something. Only then may it fork the next
+// subshell, so that what is killed here is never the next call's.
+func (w *warm) goOn(group *process.Group, left bool) (killed int, err error) {
+	if left {
+		if killed, err = group.Thin(w.leader); err != nil {
+			return killed, err
+		}
+		err = group.Settle()
+	} else {
+		err = group.Reap()
 	}
-	return i.sub(number).Kill()
+	if err != nil {
+		return killed, err
+	}
+	_, err = fmt.Fprintln(w.channels.control.write, "on")
+	return killed, err
 }
 
 // wait waits for the end of the subshell, and brings it about when the context is
@@ -105,8 +116,8 @@ func (i *instance) wait(ctx context.Context, number int, over <-chan struct{}) (
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	if e := i.sub(number).Kill(); e != nil {
-		return end{}, e
+	if _, e := i.f.Processes.Thin(i.warm.leader); e != nil {
+		return end{}, err
 	}
 	patience := time.NewTimer(killPatience)
 	defer patience.Stop()

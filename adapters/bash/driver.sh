@@ -6,13 +6,14 @@
 #
 #   control  one line a call, its number and the invocation's ID, read by the
 #            subshell that waits
-#   status   "loaded", "syntax", "sourced STATUS" or "no-function"; then, for each
-#            call, "waits CALL PID" from the subshell and "ended CALL STATUS
-#            LEFT" from its parent; LEFT is 1 if it has killed what was left
+#   status   "loaded LEFT", "syntax", "sourced STATUS" or "no-function"; then, for
+#            each call, "waits CALL" from the subshell and "ended CALL STATUS
+#            LEFT" from its parent; LEFT is 1 where processes may be left. After
+#            "loaded" and "ended" the line "on" on control is waited for
 #   payload, output, errors   of the call
 builtin readonly __hearth_file=$1 __hearth_function=$2 __hearth_fd=/proc/$PPID/fd
 builtin readonly __hearth_control=$3 __hearth_status=$4 __hearth_payload=$5 __hearth_output=$6 __hearth_errors=$7
-builtin readonly __hearth_cgroup_0=$8 __hearth_cgroup_1=$9
+builtin readonly __hearth_home=$8
 builtin set --
 
 if ! "$BASH" -n "$__hearth_file"; then
@@ -49,18 +50,39 @@ if ! builtin declare -F -- "$__hearth_function" >/dev/null; then
   builtin echo no-function >"$__hearth_fd/$__hearth_status"
   builtin exit 2
 fi
-builtin echo loaded >"$__hearth_fd/$__hearth_status"
+
+# Says in __hearth_left whether there may be processes beside this one, and kills
+# them: what a call has left must not have the time to write on. The server then
+# makes sure of it, which a list cannot. Without a cgroup only it can look.
+__hearth_thin() {
+  __hearth_left=1
+  [[ $__hearth_home ]] || builtin return
+  __hearth_left=0
+  builtin mapfile -t __hearth_pids <"$__hearth_home/cgroup.procs"
+  ((${#__hearth_pids[@]} > 1)) || builtin return
+  __hearth_left=1
+  for __hearth_pid in "${__hearth_pids[@]}"; do
+    ((__hearth_pid == $$)) || builtin kill -KILL "$__hearth_pid"
+  done
+}
+__hearth_go_on() {
+  while builtin read -r __hearth_line <"$__hearth_fd/$__hearth_control"; do
+    [[ $__hearth_line != on ]] || builtin break
+  done
+}
+
 exec >/dev/null 2>&1
 builtin set -m
+__hearth_thin
+builtin echo "loaded $__hearth_left" >"$__hearth_fd/$__hearth_status"
+__hearth_go_on
 
 __hearth_call=0
 while :; do
   __hearth_call=$((__hearth_call + 1))
-  if ((__hearth_call % 2)); then __hearth_cgroup=$__hearth_cgroup_1; else __hearth_cgroup=$__hearth_cgroup_0; fi
   (
-    [[ -z $__hearth_cgroup ]] || builtin echo 0 >"$__hearth_cgroup/cgroup.procs"
     exec >"$__hearth_fd/$__hearth_output" 2>"$__hearth_fd/$__hearth_errors"
-    builtin echo "waits $__hearth_call $BASHPID" >"$__hearth_fd/$__hearth_status"
+    builtin echo "waits $__hearth_call" >"$__hearth_fd/$__hearth_status"
     # A line for another call was meant for one that was killed before it read it.
     # The end of the pipe is the end of the server.
     while :; do
@@ -75,14 +97,7 @@ while :; do
   ) &
   builtin wait -f $!
   __hearth_ended=$?
-  # What the call has left running must not have the time to write on.
-  __hearth_left=0
-  if [[ $__hearth_cgroup ]]; then
-    builtin mapfile -t __hearth_events <"$__hearth_cgroup/cgroup.events"
-    if [[ ${__hearth_events[0]} == "populated 1" ]]; then
-      builtin echo 1 >"$__hearth_cgroup/cgroup.kill"
-      __hearth_left=1
-    fi
-  fi
+  __hearth_thin
   builtin echo "ended $__hearth_call $__hearth_ended $__hearth_left" >"$__hearth_fd/$__hearth_status"
+  __hearth_go_on
 done

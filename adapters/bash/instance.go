@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/hearth-run/hearth/adapters/internal/process"
 	"github.com/hearth-run/hearth/adapters/runtimeserver"
 	"github.com/hearth-run/hearth/internal/kit/edge"
 )
@@ -20,10 +19,7 @@ import (
 type instance struct {
 	bash, file, function string
 	f                    runtimeserver.Function
-	// subs hold the calls, by turns: the subshell of the next call waits in one
-	// while the other is emptied of what the last call has left.
-	subs    [2]*process.Group
-	outputs outputsFile
+	outputs              outputsFile
 
 	busy sync.Mutex // held by Invoke, and by Close once no process is left
 	next successor
@@ -42,17 +38,11 @@ type successor struct {
 	err  error
 }
 
-// open makes the groups and loads the first bash. When it fails nothing is left
-// but empty groups, which the server closes.
+// open loads the first bash. When it fails no process is left.
 func (i *instance) open(ctx context.Context) (err error) {
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.outputs = outputsFile(filepath.Join(i.f.Temp, "outputs"))
 	i.f.Env = append(i.f.Env[:len(i.f.Env):len(i.f.Env)], "HEARTH_OUTPUTS="+string(i.outputs))
-	for n := range i.subs {
-		if i.subs[n], err = i.f.Processes.Sub(fmt.Sprintf("call-%d", n)); err != nil {
-			return err
-		}
-	}
 	if err := i.outputs.reset(); err != nil {
 		return err
 	}
@@ -125,22 +115,13 @@ func (i *instance) ready(ctx context.Context) (number int, err error) {
 	case <-i.warm.leader.Done():
 		return 0, errLost
 	case line := <-i.warm.reports:
-		var pid int
-		if n, _ := fmt.Sscanf(line, "waits %d %d", &number, &pid); n != 2 || number < 1 {
+		if n, _ := fmt.Sscanf(line, "waits %d", &number); n != 1 || number < 1 {
 			return 0, errLost
-		}
-		if sub := i.sub(number); sub.Path() == "" {
-			if err := sub.Adopt(pid); err != nil {
-				return 0, errLost
-			}
 		}
 		i.warm.waiting = number
 		return number, nil
 	}
 }
-
-// sub is the group of a call.
-func (i *instance) sub(number int) *process.Group { return i.subs[number%2] }
 
 // settle waits for a successor, if one is being loaded.
 func (i *instance) settle(ctx context.Context) error {

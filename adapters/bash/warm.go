@@ -62,8 +62,12 @@ func (w *warm) launch(i *instance) error {
 	defer errs.write.Close()
 	w.outside = append(w.outside, errs.read)
 
+	home, err := i.f.Processes.Home()
+	if err != nil {
+		return err
+	}
 	args := append([]string{"--norc", "--noprofile", "-c", driver, "hearth", i.file, i.function}, w.channels.numbers()...)
-	cmd := exec.Command(i.bash, append(args, i.subs[0].Path(), i.subs[1].Path())...)
+	cmd := exec.Command(i.bash, append(args, home)...)
 	cmd.Dir = i.f.Dir
 	cmd.Env = i.f.Env
 	cmd.Stdout, cmd.Stderr = out.write, errs.write
@@ -98,8 +102,13 @@ func (i *instance) loaded(ctx context.Context, w *warm) error {
 		line = <-w.reports
 	}
 	switch line {
-	case "loaded":
-		return nil
+	case "loaded 0", "loaded 1":
+		left := line == "loaded 1"
+		killed, err := w.goOn(i.f.Processes, left)
+		if killed > 0 || left && i.f.Processes.Path() != "" {
+			i.f.Logs.Entry("", "warn", i.stem()+".sh has left processes running while it was sourced; they were ended")
+		}
+		return err
 	case "no-function":
 		return edge.Publicf(runtimeserver.ErrHandlerInvalid, "%s.sh defines no function %s%s", i.stem(), i.function, i.lineEnds())
 	}

@@ -96,13 +96,8 @@ func (g *Group) launch(cmd *exec.Cmd) error {
 		cmd.Env = append(cmd.Environ(), markName+"="+g.mark)
 		return cmd.Start()
 	}
-	if g.lead == "" {
-		lead := g.dir.child(fmt.Sprintf("lead-%d", g.starts))
-		if err := lead.make(); err != nil {
-			return err
-		}
-		g.lead = lead
-		g.starts++
+	if err := g.makeLead(); err != nil {
+		return err
 	}
 	dir, err := os.Open(string(g.lead))
 	if err != nil {
@@ -112,6 +107,20 @@ func (g *Group) launch(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.UseCgroupFD = true
 	cmd.SysProcAttr.CgroupFD = int(dir.Fd())
 	return cmd.Start()
+}
+
+// makeLead makes the folder in which leaders start. The lock is held.
+func (g *Group) makeLead() error {
+	if g.lead != "" {
+		return nil
+	}
+	lead := g.dir.child(fmt.Sprintf("lead-%d", g.starts))
+	if err := lead.make(); err != nil {
+		return err
+	}
+	g.lead = lead
+	g.starts++
+	return nil
 }
 
 func (g *Group) wait(l *Leader, cmd *exec.Cmd) {

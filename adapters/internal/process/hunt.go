@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,14 +151,18 @@ func (g *Group) remember(members []stat) {
 	}
 }
 
-// hunt kills what the walk finds until it finds nothing.
-func (g *Group) hunt() error {
+// hunt kills what the walk finds until it finds nothing; spared is a leader to
+// leave alone, or nil. It says how many it has found.
+func (g *Group) hunt(spared *Leader) (found int, err error) {
 	deadline := time.Now().Add(killBound)
 	signals := []unix.Signal{unix.SIGKILL}
 	for round := 0; ; round++ {
 		members := g.members()
+		if spared != nil {
+			members = slices.DeleteFunc(members, func(p stat) bool { return p.pid == spared.pid })
+		}
 		if len(members) == 0 {
-			return nil
+			return found, nil
 		}
 		if round == 2 {
 			// They fork faster than one round kills: from now on all are stopped
@@ -166,27 +171,38 @@ func (g *Group) hunt() error {
 			signals = []unix.Signal{unix.SIGSTOP, unix.SIGKILL}
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("kill group %s: %d processes are left after %s", g.name, len(members), killBound)
+			return found, fmt.Errorf("kill group %s: %d processes are left after %s", g.name, len(members), killBound)
 		}
-		for _, sig := range signals {
-			for _, p := range members {
-				if err := signal(p, sig); err != nil {
-					return err
-				}
+		found += len(members)
+		if err := g.strike(members, signals, deadline); err != nil {
+			return found, err
+		}
+		if spared == nil {
+			for _, l := range g.allLeaders() {
+				<-l.done
 			}
 		}
+	}
+}
+
+// strike sends the signals, the last of them SIGKILL, and waits for the ends.
+func (g *Group) strike(members []stat, signals []unix.Signal, deadline time.Time) error {
+	for _, sig := range signals {
 		for _, p := range members {
-			if g.keeper.leads(p.pid) {
-				continue
-			}
-			if _, err := settle(p, deadline); err != nil {
+			if err := signal(p, sig); err != nil {
 				return err
 			}
 		}
-		for _, l := range g.allLeaders() {
-			<-l.done
+	}
+	for _, p := range members {
+		if g.keeper.leads(p.pid) {
+			continue
+		}
+		if _, err := settle(p, deadline); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // signal sends to exactly the process that was seen, not to a later one with its

@@ -25,7 +25,7 @@ func (g *Group) End() error {
 	if g.dir != "" {
 		err = errors.Join(g.dir.kill(), g.bury())
 	} else {
-		err = g.hunt()
+		_, err = g.hunt(nil)
 	}
 	for _, l := range g.allLeaders() {
 		<-l.done
@@ -57,6 +57,19 @@ func (g *Group) Left() (bool, error) {
 		return true, err
 	}
 	return g.dir.populated()
+}
+
+// Reap reaps what has ended by itself and was left to this process. It costs one
+// system call where there is nothing.
+func (g *Group) Reap() error { return g.keeper.reapOrphans() }
+
+// Settle waits until everything in the group but its leaders, which must have been
+// killed already, has left the process table.
+func (g *Group) Settle() error {
+	if g.dir == "" {
+		return g.keeper.reapOrphans()
+	}
+	return g.bury()
 }
 
 // Close kills the group and removes it. It may be repeated.
