@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hearth-run/hearth/sandbox"
 )
@@ -57,6 +58,7 @@ func lingering(t *testing.T, s *suite) {
 	if exit := b.end(t); exit.Code != 0 {
 		t.Fatalf("%+v: %s", exit, b.rest(t))
 	}
+	_ = r.SetReadDeadline(time.Now().Add(wait))
 	all, err := io.ReadAll(r)
 	if err != nil || len(all) == 0 || strings.Trim(string(all), "d") != "" {
 		t.Errorf("children said %q, %v", all, err)

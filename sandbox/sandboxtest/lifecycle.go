@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hearth-run/hearth/sandbox"
 )
@@ -246,7 +248,8 @@ func closeDestroysAll(t *testing.T, s *suite) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := r.Read(make([]byte, 1)); n != 0 {
+	_ = r.SetReadDeadline(time.Now().Add(wait))
+	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 		t.Errorf("%d, %v", n, err)
 	}
 }
