@@ -49,20 +49,11 @@ func (r *Run) Group() placement.Group {
 
 // Light returns the spec without what its source contains; the original stays as it is.
 func Light(spec *hearthv1.RunSpec) *hearthv1.RunSpec {
-	inline := spec.GetSource().GetInline()
-	if inline == nil {
-		return proto.CloneOf(spec)
+	light := proto.CloneOf(spec)
+	for _, f := range light.GetSource().GetInline().GetFiles() {
+		f.Data = nil
 	}
-	light := &hearthv1.InlineSource{}
-	for _, f := range inline.GetFiles() {
-		light.Files = append(light.Files, &hearthv1.InlineFile{Path: f.GetPath(), Executable: f.GetExecutable()})
-	}
-	out := proto.CloneOf(&hearthv1.RunSpec{
-		Runtime: spec.GetRuntime(), Mode: spec.GetMode(), Env: spec.GetEnv(), Timeout: spec.GetTimeout(),
-		RetryPolicy: spec.GetRetryPolicy(), TtlAfterFinish: spec.GetTtlAfterFinish(),
-	})
-	out.Source = &hearthv1.Source{Kind: &hearthv1.Source_Inline{Inline: light}}
-	return out
+	return light
 }
 
 // PolicyOf reads the machine's policy from a spec.
