@@ -133,11 +133,15 @@ func (s *Server) Ready() error {
 func (s *Server) admit(ctx context.Context) error {
 	select {
 	case <-s.opened:
-		return nil
 	case <-s.over:
-		return errStopping
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+	select {
+	case <-s.over:
+		return errStopping
+	default:
+		return nil
 	}
 }
 
