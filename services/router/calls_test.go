@@ -111,13 +111,13 @@ func TestLive(t *testing.T) {
 	overBoth(t, func(t *testing.T, open opener) {
 		h := open()
 		w := h.worker("w1")
-		w.set(func(_ context.Context, header *serverless.WorkerExecutionRequest, s workerSide) error {
+		w.set(func(ctx context.Context, header *serverless.WorkerExecutionRequest, s workerSide) error {
 			line := answer(header, nil)
 			line.Data = &serverless.WorkerExecutionResponse_Logs{Logs: "begun\n"}
 			if err := s.Send(line); err != nil {
 				return err
 			}
-			return echo(nil, header, s)
+			return echo(ctx, header, s)
 		})
 		stream := h.start(t.Context(), "r", "", nil)
 		msg, err := stream.Receive()
