@@ -15,6 +15,9 @@
 //	end ────▶ pid 1 tells the status and exits; the kernel kills what is left
 //	Destroy ─▶ kill, wait, remove the group, prove that it is empty
 //
+// A process that a template forked takes the same steps by itself (Entry), and is a
+// container like any other from then on.
+//
 // What must not outlive the owning process does not: each first process asks the
 // kernel to be killed when the thread that cloned it ends, and that thread lives as
 // long as the driver. What else stays (control groups) is swept by the next Open, or

@@ -88,6 +88,23 @@ func (d *Driver) open() error {
 		}
 	}
 	d.starter = newStarter()
+	return d.settle()
+}
+
+// settle finds out by an attempt what cannot be known otherwise.
+func (d *Driver) settle() error {
+	err := d.try(context.Background(), &procAttempt)
+	var wall *sandbox.WallError
+	if errors.As(err, &wall) && wall.Wall == procAttempt.wall {
+		d.machine.noProc = wall.Cause
+		d.config.Log.Warn("containers have no /proc", slog.Any("cause", wall.Cause))
+		return nil
+	}
+	// Another wall's failure is told by the first Start, and by Probe; what the attempt
+	// could not remove would be a fault of the driver itself.
+	if errors.Is(err, sandbox.ErrNotEmpty) {
+		return err
+	}
 	return nil
 }
 

@@ -5,6 +5,8 @@ package process
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -84,8 +86,16 @@ func (l *launch) judge(ctx context.Context, steps plan.Plan, told []byte) error 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		return &sandbox.WallError{Wall: "init", Cause: unix.ESRCH} // it died: killed from outside, or out of memory
+		return &sandbox.WallError{Wall: "init", Cause: l.died()}
 	}
+}
+
+// died says why the first process ended without a word.
+func (l *launch) died() error {
+	if g := l.container.group; g != nil && g.Stats().OOMKills > 0 {
+		return fmt.Errorf("the memory limit of %d bytes is too small for the walls", l.container.spec.Limits.Memory)
+	}
+	return errors.New("the first process was killed from outside")
 }
 
 // assemble lists the descriptors of the first process:
@@ -197,6 +207,7 @@ func (l *launch) plan() (plan.Plan, error) {
 	l.site.MountPoint = d.mountPoint()
 	l.site.User = spec.User
 	l.site.Mapped = !d.machine.privileged
+	l.site.NoProc = d.machine.noProc != nil
 	l.site.Scopes = d.machine.scopes
 	l.site.LastCap = d.machine.lastCap
 	l.site.MaxNoFile = d.machine.maxNoFile

@@ -20,6 +20,7 @@ type machine struct {
 	// every container gets a user namespace, in which only its own id exists.
 	privileged bool
 	scopes     bool
+	noProc     error // why no /proc can be mounted; nil: it can
 	lastCap    int
 	maxNoFile  uint64
 	cgroups    *cgroup.Parent // nil: none can be made

@@ -28,6 +28,9 @@ type attempt struct {
 	limits   sandbox.Limits
 }
 
+var procAttempt = attempt{wall: walls.Proc, required: true, how: "a /proc of its own processes, read-only",
+	steps: []string{walls.Mounts, walls.Root, walls.Proc}}
+
 // attempts are told in this order.
 var attempts = []attempt{
 	{wall: "pid-namespace", required: true, how: "sees and signals only its own processes", flags: unix.CLONE_NEWPID},
@@ -36,7 +39,7 @@ var attempts = []attempt{
 	{wall: "uts-namespace", required: true, how: "its own host name", flags: unix.CLONE_NEWUTS},
 	{wall: walls.Network, required: true, how: "no network device that is up", steps: []string{walls.Network}},
 	{wall: walls.Root, required: true, how: "pivot_root into read-only binds and scratch", steps: []string{walls.Mounts, walls.Root}},
-	{wall: walls.Proc, required: true, how: "a /proc of its own processes, read-only", steps: []string{walls.Mounts, walls.Root, walls.Proc}},
+	procAttempt,
 	{wall: walls.UserIDs, required: true, how: "a user without rights", steps: []string{walls.Capabilities, walls.UserIDs}},
 	{wall: walls.Capabilities, required: true, how: "none in any set, the bounding set included", steps: []string{walls.Capabilities}},
 	{wall: walls.NoNewPrivs, required: true, how: "set-user-id programs give nothing", steps: []string{walls.NoNewPrivs}},
@@ -86,6 +89,9 @@ func (d *Driver) probe(ctx context.Context, a *attempt) sandbox.Wall {
 	if err := d.try(ctx, a); err != nil {
 		w.Stands, w.Detail = false, err.Error()+d.hint(err)
 		return w
+	}
+	if a.wall == walls.Proc && d.machine.noProc != nil {
+		w.Detail = "none at all: mounting one is refused (" + d.machine.noProc.Error() + "); programs that read it will miss it"
 	}
 	if !d.machine.privileged && (a.wall == walls.UserIDs || a.flags != 0) {
 		w.Detail += ", in a user namespace"

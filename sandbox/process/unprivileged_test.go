@@ -23,21 +23,7 @@ func TestSuiteUnprivileged(t *testing.T) {
 		t.Log("this process has no rights to give up: TestSuite ran without them already")
 		return
 	}
-	dir := t.TempDir()
-	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
-		if err := os.Chmod(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	scratch := filepath.Join(dir, "tmp")
-	if err := os.Mkdir(scratch, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(scratch, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(dir, "process.test")
-	copyExecutable(t, binary)
+	binary, scratch := forNobody(t)
 	cmd := exec.Command(binary, "-test.run=^Test(Suite|Probe|EntryGivenUp)$", "-test.timeout=4m", "-test.v")
 	cmd.Dir = scratch
 	cmd.Env = []string{"TMPDIR=" + scratch, "HOME=" + scratch, "PATH=/usr/bin:/bin"}
@@ -47,6 +33,27 @@ func TestSuiteUnprivileged(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
+}
+
+// forNobody is this test binary and an empty folder, both of use to that user.
+func forNobody(t *testing.T) (binary, scratch string) {
+	t.Helper()
+	dir := t.TempDir()
+	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
+		if err := os.Chmod(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scratch = filepath.Join(dir, "tmp")
+	if err := os.Mkdir(scratch, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(scratch, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	binary = filepath.Join(dir, "process.test")
+	copyExecutable(t, binary)
+	return binary, scratch
 }
 
 func copyExecutable(t *testing.T, to string) {

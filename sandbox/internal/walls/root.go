@@ -64,7 +64,7 @@ func root(p *plan.Plan, spec sandbox.Spec, site Site) error {
 // before the driver's own idea of a path.
 func tree(spec sandbox.Spec, site Site) ([]entry, error) {
 	byPath := map[string]entry{}
-	for _, e := range slices.Concat(devices(), accounts(site.User), resolver(spec.Network), []entry{{path: "/proc", proc: true}}) {
+	for _, e := range slices.Concat(devices(), accounts(site.User), resolver(spec.Network), []entry{{path: "/proc", proc: !site.NoProc}}) {
 		byPath[e.path] = e
 	}
 	for _, m := range spec.Scratch {
@@ -171,6 +171,8 @@ func (b *builder) add(e entry) {
 		b.plan.Call(Root, unix.SYS_MOUNT, plan.Text(e.bind), here, none, plan.Int(unix.MS_BIND|unix.MS_REC), none)
 		setattr(b.plan, Root, "."+e.path, e.attrs, true)
 		b.bound = append(b.bound, e.path)
+	default:
+		b.folders(e.path)
 	}
 }
 

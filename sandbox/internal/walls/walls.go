@@ -63,6 +63,10 @@ type Site struct {
 	// FirstControl is the lowest descriptor that the program must not have; from
 	// there on all are closed when it is executed.
 	FirstControl int
+	// NoProc leaves /proc an empty folder: where parts of the machine's own /proc are
+	// hidden (inside another container, say), the kernel lets nobody without rights
+	// mount a whole one.
+	NoProc bool
 	// Scopes says that the kernel has Landlock's scopes (ABI 6).
 	Scopes bool
 	// LastCap is the highest capability that the kernel knows.
