@@ -157,7 +157,9 @@ type WorkerExecutionResponse struct {
 	//	*WorkerExecutionResponse_Payload
 	Data isWorkerExecutionResponse_Data `protobuf_oneof:"data"`
 	// The budgets that the container runs with at this moment, growth included.
-	Budgets       []*ResourceBudget `protobuf:"bytes,11,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	Budgets []*ResourceBudget `protobuf:"bytes,11,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	// How the call came to its container. A cold start is never called otherwise.
+	Start         ContainerStart `protobuf:"varint,20,opt,name=start,proto3,enum=ContainerStart" json:"start,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -266,6 +268,13 @@ func (x *WorkerExecutionResponse) GetBudgets() []*ResourceBudget {
 	return nil
 }
 
+func (x *WorkerExecutionResponse) GetStart() ContainerStart {
+	if x != nil {
+		return x.Start
+	}
+	return ContainerStart_CONTAINER_START_UNKNOWN
+}
+
 type isWorkerExecutionResponse_Data interface {
 	isWorkerExecutionResponse_Data()
 }
@@ -302,7 +311,7 @@ const file_execution_proto_rawDesc = "" +
 	"\abudgets\x18\v \x03(\v2\x0f.ResourceBudgetB\b\xbaH\x05\x92\x01\x02\x10\x10R\abudgets\x12%\n" +
 	"\bpackages\x18\f \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\bpackagesB\x0f\n" +
 	"\r_container_idJ\x04\b\a\x10\bJ\x04\b\b\x10\tJ\x04\b\n" +
-	"\x10\v\"\xc7\x02\n" +
+	"\x10\v\"\xee\x02\n" +
 	"\x17WorkerExecutionResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1d\n" +
@@ -315,7 +324,8 @@ const file_execution_proto_rawDesc = "" +
 	"\x04logs\x18\t \x01(\tH\x00R\x04logs\x12\x1a\n" +
 	"\apayload\x18\n" +
 	" \x01(\fH\x00R\apayload\x12)\n" +
-	"\abudgets\x18\v \x03(\v2\x0f.ResourceBudgetR\abudgetsB\x06\n" +
+	"\abudgets\x18\v \x03(\v2\x0f.ResourceBudgetR\abudgets\x12%\n" +
+	"\x05start\x18\x14 \x01(\x0e2\x0f.ContainerStartR\x05startB\x06\n" +
 	"\x04dataJ\x04\b\x06\x10\aJ\x04\b\a\x10\b2]\n" +
 	"\x10ExecutionService\x12I\n" +
 	"\x10RequestExecution\x12\x17.WorkerExecutionRequest\x1a\x18.WorkerExecutionResponse(\x010\x01B8Z6github.com/hearth-run/hearth/gen/serverless;serverlessb\x06proto3"
@@ -337,17 +347,19 @@ var file_execution_proto_goTypes = []any{
 	(*WorkerExecutionRequest)(nil),  // 0: WorkerExecutionRequest
 	(*WorkerExecutionResponse)(nil), // 1: WorkerExecutionResponse
 	(*ResourceBudget)(nil),          // 2: ResourceBudget
+	(ContainerStart)(0),             // 3: ContainerStart
 }
 var file_execution_proto_depIdxs = []int32{
 	2, // 0: WorkerExecutionRequest.budgets:type_name -> ResourceBudget
 	2, // 1: WorkerExecutionResponse.budgets:type_name -> ResourceBudget
-	0, // 2: ExecutionService.RequestExecution:input_type -> WorkerExecutionRequest
-	1, // 3: ExecutionService.RequestExecution:output_type -> WorkerExecutionResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 2: WorkerExecutionResponse.start:type_name -> ContainerStart
+	0, // 3: ExecutionService.RequestExecution:input_type -> WorkerExecutionRequest
+	1, // 4: ExecutionService.RequestExecution:output_type -> WorkerExecutionResponse
+	4, // [4:5] is the sub-list for method output_type
+	3, // [3:4] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_execution_proto_init() }

@@ -234,7 +234,11 @@ type ClientExecutionResponse struct {
 	WorkerId    string `protobuf:"bytes,6,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	ContainerId string `protobuf:"bytes,7,opt,name=container_id,json=containerId,proto3" json:"container_id,omitempty"`
 	// The checkpoint that the container was started from; "" is a cold start.
-	CheckpointId  string `protobuf:"bytes,20,opt,name=checkpoint_id,json=checkpointId,proto3" json:"checkpoint_id,omitempty"`
+	CheckpointId string `protobuf:"bytes,20,opt,name=checkpoint_id,json=checkpointId,proto3" json:"checkpoint_id,omitempty"`
+	// How the call came to its container, as its worker says.
+	Start ContainerStart `protobuf:"varint,21,opt,name=start,proto3,enum=ContainerStart" json:"start,omitempty"`
+	// The budgets that the container runs with at this moment, growth included.
+	Budgets       []*ResourceBudget `protobuf:"bytes,22,rep,name=budgets,proto3" json:"budgets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -336,6 +340,20 @@ func (x *ClientExecutionResponse) GetCheckpointId() string {
 	return ""
 }
 
+func (x *ClientExecutionResponse) GetStart() ContainerStart {
+	if x != nil {
+		return x.Start
+	}
+	return ContainerStart_CONTAINER_START_UNKNOWN
+}
+
+func (x *ClientExecutionResponse) GetBudgets() []*ResourceBudget {
+	if x != nil {
+		return x.Budgets
+	}
+	return nil
+}
+
 type isClientExecutionResponse_Data interface {
 	isClientExecutionResponse_Data()
 }
@@ -373,7 +391,7 @@ const file_proxy_proto_rawDesc = "" +
 	"session_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\tsessionId\x12\x1a\n" +
 	"\apayload\x18\x04 \x01(\fH\x00R\apayload\x12*\n" +
 	"\x06config\x18\x05 \x01(\v2\x10.ExecutionConfigH\x00R\x06configB\x06\n" +
-	"\x04dataJ\x04\b\x03\x10\x04\"\x90\x02\n" +
+	"\x04dataJ\x04\b\x03\x10\x04\"\xe2\x02\n" +
 	"\x17ClientExecutionResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1d\n" +
@@ -384,7 +402,9 @@ const file_proxy_proto_rawDesc = "" +
 	"\apayload\x18\x05 \x01(\fH\x00R\apayload\x12\x1b\n" +
 	"\tworker_id\x18\x06 \x01(\tR\bworkerId\x12!\n" +
 	"\fcontainer_id\x18\a \x01(\tR\vcontainerId\x12#\n" +
-	"\rcheckpoint_id\x18\x14 \x01(\tR\fcheckpointIdB\x06\n" +
+	"\rcheckpoint_id\x18\x14 \x01(\tR\fcheckpointId\x12%\n" +
+	"\x05start\x18\x15 \x01(\x0e2\x0f.ContainerStartR\x05start\x12)\n" +
+	"\abudgets\x18\x16 \x03(\v2\x0f.ResourceBudgetR\abudgetsB\x06\n" +
 	"\x04data2Y\n" +
 	"\fProxyService\x12I\n" +
 	"\x10RequestExecution\x12\x17.ClientExecutionRequest\x1a\x18.ClientExecutionResponse(\x010\x01B8Z6github.com/hearth-run/hearth/gen/serverless;serverlessb\x06proto3"
@@ -407,17 +427,20 @@ var file_proxy_proto_goTypes = []any{
 	(*ClientExecutionRequest)(nil),  // 1: ClientExecutionRequest
 	(*ClientExecutionResponse)(nil), // 2: ClientExecutionResponse
 	(*ResourceBudget)(nil),          // 3: ResourceBudget
+	(ContainerStart)(0),             // 4: ContainerStart
 }
 var file_proxy_proto_depIdxs = []int32{
 	3, // 0: ExecutionConfig.budgets:type_name -> ResourceBudget
 	0, // 1: ClientExecutionRequest.config:type_name -> ExecutionConfig
-	1, // 2: ProxyService.RequestExecution:input_type -> ClientExecutionRequest
-	2, // 3: ProxyService.RequestExecution:output_type -> ClientExecutionResponse
-	3, // [3:4] is the sub-list for method output_type
-	2, // [2:3] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	4, // 2: ClientExecutionResponse.start:type_name -> ContainerStart
+	3, // 3: ClientExecutionResponse.budgets:type_name -> ResourceBudget
+	1, // 4: ProxyService.RequestExecution:input_type -> ClientExecutionRequest
+	2, // 5: ProxyService.RequestExecution:output_type -> ClientExecutionResponse
+	5, // [5:6] is the sub-list for method output_type
+	4, // [4:5] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_proxy_proto_init() }

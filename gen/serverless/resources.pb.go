@@ -80,6 +80,66 @@ func (ResourceKind) EnumDescriptor() ([]byte, []int) {
 	return file_resources_proto_rawDescGZIP(), []int{0}
 }
 
+// How a call came to its container.
+type ContainerStart int32
+
+const (
+	ContainerStart_CONTAINER_START_UNKNOWN ContainerStart = 0
+	// Created from nothing.
+	ContainerStart_CONTAINER_START_COLD ContainerStart = 1
+	// Created from the checkpoint that checkpoint_id names.
+	ContainerStart_CONTAINER_START_CHECKPOINT ContainerStart = 2
+	// Created from a checkpoint ahead of the call, which found it ready.
+	ContainerStart_CONTAINER_START_POOLED ContainerStart = 3
+	// There already: the session's own.
+	ContainerStart_CONTAINER_START_SESSION ContainerStart = 4
+)
+
+// Enum value maps for ContainerStart.
+var (
+	ContainerStart_name = map[int32]string{
+		0: "CONTAINER_START_UNKNOWN",
+		1: "CONTAINER_START_COLD",
+		2: "CONTAINER_START_CHECKPOINT",
+		3: "CONTAINER_START_POOLED",
+		4: "CONTAINER_START_SESSION",
+	}
+	ContainerStart_value = map[string]int32{
+		"CONTAINER_START_UNKNOWN":    0,
+		"CONTAINER_START_COLD":       1,
+		"CONTAINER_START_CHECKPOINT": 2,
+		"CONTAINER_START_POOLED":     3,
+		"CONTAINER_START_SESSION":    4,
+	}
+)
+
+func (x ContainerStart) Enum() *ContainerStart {
+	p := new(ContainerStart)
+	*p = x
+	return p
+}
+
+func (x ContainerStart) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ContainerStart) Descriptor() protoreflect.EnumDescriptor {
+	return file_resources_proto_enumTypes[1].Descriptor()
+}
+
+func (ContainerStart) Type() protoreflect.EnumType {
+	return &file_resources_proto_enumTypes[1]
+}
+
+func (x ContainerStart) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ContainerStart.Descriptor instead.
+func (ContainerStart) EnumDescriptor() ([]byte, []int) {
+	return file_resources_proto_rawDescGZIP(), []int{1}
+}
+
 // A single budget: what to start with and how far it may grow, in bytes.
 type ResourceBudget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -157,7 +217,13 @@ const file_resources_proto_rawDesc = "" +
 	"\fResourceKind\x12\x19\n" +
 	"\x15RESOURCE_KIND_UNKNOWN\x10\x00\x12\x18\n" +
 	"\x14RESOURCE_KIND_MEMORY\x10\x01\x12\x1c\n" +
-	"\x18RESOURCE_KIND_GPU_MEMORY\x10\x02B8Z6github.com/hearth-run/hearth/gen/serverless;serverlessb\x06proto3"
+	"\x18RESOURCE_KIND_GPU_MEMORY\x10\x02*\xa0\x01\n" +
+	"\x0eContainerStart\x12\x1b\n" +
+	"\x17CONTAINER_START_UNKNOWN\x10\x00\x12\x18\n" +
+	"\x14CONTAINER_START_COLD\x10\x01\x12\x1e\n" +
+	"\x1aCONTAINER_START_CHECKPOINT\x10\x02\x12\x1a\n" +
+	"\x16CONTAINER_START_POOLED\x10\x03\x12\x1b\n" +
+	"\x17CONTAINER_START_SESSION\x10\x04B8Z6github.com/hearth-run/hearth/gen/serverless;serverlessb\x06proto3"
 
 var (
 	file_resources_proto_rawDescOnce sync.Once
@@ -171,11 +237,12 @@ func file_resources_proto_rawDescGZIP() []byte {
 	return file_resources_proto_rawDescData
 }
 
-var file_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_resources_proto_goTypes = []any{
 	(ResourceKind)(0),      // 0: ResourceKind
-	(*ResourceBudget)(nil), // 1: ResourceBudget
+	(ContainerStart)(0),    // 1: ContainerStart
+	(*ResourceBudget)(nil), // 2: ResourceBudget
 }
 var file_resources_proto_depIdxs = []int32{
 	0, // 0: ResourceBudget.kind:type_name -> ResourceKind
@@ -196,7 +263,7 @@ func file_resources_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_resources_proto_rawDesc), len(file_resources_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   1,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -44,6 +44,9 @@ func TestCall(t *testing.T) {
 		if last.GetRequestId() != "r1" || last.GetSessionId() != "s1" || last.GetWorkerId() != "w1" || last.GetContainerId() != "k-r1" || !last.GetSuccess() {
 			t.Errorf("the client was told %v", last)
 		}
+		if last.GetStart() != serverless.ContainerStart_CONTAINER_START_COLD || len(last.GetBudgets()) != 2 {
+			t.Errorf("the client was told of the start: %v, %v", last.GetStart(), last.GetBudgets())
+		}
 		h.idle()
 	})
 }

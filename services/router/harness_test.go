@@ -203,7 +203,7 @@ func answer(header *serverless.WorkerExecutionRequest, payload []byte) *serverle
 	}
 	return &serverless.WorkerExecutionResponse{
 		RequestId: header.GetRequestId(), SessionId: header.GetSessionId(), WorkerId: header.GetWorkerId(), ContainerId: container,
-		CheckpointId: header.GetCheckpointId(), Success: true, Budgets: header.GetBudgets(),
+		CheckpointId: header.GetCheckpointId(), Start: serverless.ContainerStart_CONTAINER_START_COLD, Success: true, Budgets: header.GetBudgets(),
 		Data: &serverless.WorkerExecutionResponse_Payload{Payload: payload},
 	}
 }

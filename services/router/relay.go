@@ -106,6 +106,7 @@ func (r *relay) translate(msg *serverless.WorkerExecutionResponse) *serverless.C
 	out := &serverless.ClientExecutionResponse{
 		RequestId: r.plan.request, SessionId: r.plan.session, Success: msg.GetSuccess(),
 		WorkerId: r.to.Worker, ContainerId: msg.GetContainerId(), CheckpointId: msg.GetCheckpointId(),
+		Start: msg.GetStart(), Budgets: msg.GetBudgets(),
 	}
 	switch data := msg.GetData().(type) {
 	case *serverless.WorkerExecutionResponse_Logs:
