@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,8 +17,9 @@ func TestSIGTERM(t *testing.T) {
 	h := spawn(t, t.TempDir())
 	h.create(t, "python", "python", "app.hello", examples("python", "hello"))
 	h.create(t, "bash", "bash", "hello.greet", examples("bash", "hello"))
-	if left := processes(t, h.data); len(left) < 2 {
-		t.Errorf("only %v belong to the house: the test sees too few", left)
+	family := h.family(t)
+	if len(family) < 5 {
+		t.Errorf("only %v belong to the house: the test sees too few", family)
 	}
 	start := time.Now()
 	if code := h.stop(); code != 0 {
@@ -25,7 +28,7 @@ func TestSIGTERM(t *testing.T) {
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if left := processes(t, h.data); len(left) > 0 {
+	if left := alive(t, family); len(left) > 0 {
 		t.Errorf("left running: %v", left)
 	}
 	sockets, err := filepath.Glob(filepath.Join(h.data, "sockets", "*"))
@@ -42,7 +45,7 @@ func TestKillAndRestart(t *testing.T) {
 	first.create(t, "hello", "python", "app.hello", examples("python", "hello"))
 	first.create(t, "shell", "bash", "hello.greet", examples("bash", "hello"))
 	uid := first.uid(t, "hello")
-	before := processes(t, data)
+	before := first.family(t)
 	if err := first.process.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -56,17 +59,14 @@ func TestKillAndRestart(t *testing.T) {
 	}
 	second.call(t, "hello", "{}").wants(t, 200, "")
 	second.call(t, "shell", "{}").wants(t, 200, "")
-	for _, old := range before {
-		for _, now := range processes(t, data) {
-			if old == now {
-				t.Errorf("%s of the first life is alive", old)
-			}
-		}
+	if left := alive(t, before); len(left) > 0 {
+		t.Errorf("alive since the first life: %v", left)
 	}
+	after := second.family(t)
 	if code := second.stop(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if left := processes(t, data); len(left) > 0 {
+	if left := alive(t, after); len(left) > 0 {
 		t.Errorf("left running: %v", left)
 	}
 }
@@ -100,6 +100,58 @@ func TestDemo(t *testing.T) {
 	if err != nil || !bytes.Contains(out, []byte("Every answer was right.")) {
 		t.Errorf("%v\n%s", err, out)
 	}
+}
+
+// process is one process; a pid that is used again has another start.
+type process struct {
+	pid, parent, name, start string
+}
+
+// table is every process that there is now.
+func table(t *testing.T) []process {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []process
+	for _, dir := range dirs {
+		// One that has ended meanwhile is not there; a zombie runs no more.
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		head, rest, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 20 || fields[0] == "Z" {
+			continue
+		}
+		pid, name, _ := strings.Cut(head, " (")
+		list = append(list, process{pid, fields[1], name, fields[19]})
+	}
+	return list
+}
+
+// family is the house's process and all that descend from it.
+func (h *house) family(t *testing.T) []process {
+	t.Helper()
+	all := table(t)
+	members := map[string]bool{strconv.Itoa(h.process.Process.Pid): true}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if members[p.parent] && !members[p.pid] {
+				members[p.pid], grown = true, true
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(p process) bool { return !members[p.pid] })
+}
+
+// alive are those of a list that run still.
+func alive(t *testing.T, list []process) []process {
+	t.Helper()
+	now := table(t)
+	return slices.DeleteFunc(list, func(p process) bool {
+		return !slices.ContainsFunc(now, func(other process) bool { return other.pid == p.pid && other.start == p.start })
+	})
 }
 
 // processes returns "pid name start" of every process that has to do with a
