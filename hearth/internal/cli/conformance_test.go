@@ -90,6 +90,9 @@ func TestConformanceRuntime(t *testing.T) {
 	if code, _, errs := hearth("--language", "cobol"); code != 2 || !strings.Contains(errs, "bash, node, python") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
+	if code, _, errs := hearth("--target", "unix:"+filepath.Join(mine, "s"), "--soon", "100ms"); code != 1 || strings.Contains(errs, "hearth up") || !strings.Contains(errs, "reach the target") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
 	if code, _, errs := hearth("--only", "XX-"); code != 2 || !strings.Contains(errs, "no case starts with") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}

@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
+	"syscall"
 
 	"connectrpc.com/connect/v2"
 
@@ -18,6 +20,9 @@ func explain(err error) string {
 	if errors.As(err, &op) && op.Op == "dial" && op.Addr != nil {
 		return fmt.Sprintf("cannot reach %s (%v); start Hearth with `hearth up`, or name another address with --control-plane or --gateway", op.Addr, op.Err)
 	}
+	if lost(err) {
+		return fmt.Sprintf("%v: the connection was lost in the middle of the call; whether it was carried out is not known [CONNECTION_LOST]", err)
+	}
 	var peer *connect.Error
 	if !errors.As(err, &peer) {
 		return err.Error()
@@ -30,6 +35,17 @@ func explain(err error) string {
 		text += "\n" + strings.TrimRight(debug, "\n")
 	}
 	return text
+}
+
+// lost says that a call was cut off: it broke on its way, and no peer said a word
+// about it.
+func lost(err error) bool {
+	var peer *connect.Error
+	if errors.As(err, &peer) && peer.IsRemote() {
+		return false
+	}
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		peer != nil && peer.Code() == connect.CodeInternal
 }
 
 // late marks what a service says about a deadline, for the exit code.

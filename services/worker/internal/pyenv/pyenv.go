@@ -143,7 +143,23 @@ func inspect(ctx context.Context, python string) (Environment, error) {
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return Environment{}, fmt.Errorf("ask %s: %w", python, err)
 	}
-	return Environment{Python: answer.Python, Version: answer.Version, Binds: roots(answer.Paths)}, nil
+	env := Environment{Python: answer.Python, Version: answer.Version, Binds: roots(answer.Paths)}
+	return env, readable(env.Binds)
+}
+
+// readable refuses folders that a user without rights, as executors are, could not
+// read. What lies above them is made anew in every container.
+func readable(folders []string) error {
+	for _, folder := range folders {
+		info, err := os.Stat(folder)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o005 != 0o005 {
+			return fmt.Errorf("folder %s of the interpreter is closed to other users (mode %v), and executors run as one: chmod o+rx %s", folder, info.Mode().Perm(), folder)
+		}
+	}
+	return nil
 }
 
 // roots drops paths that lie beneath another one.
