@@ -99,6 +99,24 @@ func BenchmarkContainer(b *testing.B) {
 	}
 }
 
+// BenchmarkEntry prints how long a child of a bare Python template takes from its fork
+// until it stands behind every wall, applying the plan by ctypes; with it go Create,
+// Enter and the messages.
+func BenchmarkEntry(b *testing.B) {
+	d := openDriver(b)
+	template := startTemplate(b)
+	var times []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		c, _ := enter(b, d, template, "pass", nil)
+		times = append(times, time.Since(began))
+		if err := c.Destroy(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Logf("create, fork, walls: %s", spread(times))
+}
+
 // cold takes one container through its life: create, start, end, destroy.
 func cold(b *testing.B, d *process.Driver) [4]time.Duration {
 	b.Helper()

@@ -6,11 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -99,7 +101,7 @@ func TestEntryGivenUp(t *testing.T) {
 	e.Close()
 }
 
-func openDriver(t *testing.T) *process.Driver {
+func openDriver(t testing.TB) *process.Driver {
 	t.Helper()
 	config := process.Default()
 	config.Root = t.TempDir()
@@ -116,7 +118,7 @@ func openDriver(t *testing.T) *process.Driver {
 }
 
 // startTemplate runs testdata/template.py at the other end of the connection.
-func startTemplate(t *testing.T) *net.UnixConn {
+func startTemplate(t testing.TB) *net.UnixConn {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -140,8 +142,10 @@ func startTemplate(t *testing.T) *net.UnixConn {
 	return conn.(*net.UnixConn)
 }
 
+var entries atomic.Int64 // names containers
+
 // enter has the template fork into a new container that runs code.
-func enter(t *testing.T, d *process.Driver, template *net.UnixConn, code string, args []string) (sandbox.Container, *os.File) {
+func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string, args []string) (sandbox.Container, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -150,7 +154,7 @@ func enter(t *testing.T, d *process.Driver, template *net.UnixConn, code string,
 	t.Cleanup(func() { _ = r.Close() })
 	_ = r.SetReadDeadline(time.Now().Add(30 * time.Second))
 	c, err := d.Create(t.Context(), sandbox.Spec{
-		ID: strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")), Argv: []string{"/template"},
+		ID: fmt.Sprintf("entry-%d", entries.Add(1)), Argv: []string{"/template"},
 		Binds: sandbox.SystemBinds(), Scratch: []sandbox.Scratch{{Target: "/tmp", Bytes: 1 << 20}},
 		Limits: sandbox.Limits{Memory: 128 << 20, Pids: 32, NoFile: 512}, Stdout: w, Stderr: w, Files: []*os.File{w},
 	})
@@ -178,7 +182,7 @@ func enter(t *testing.T, d *process.Driver, template *net.UnixConn, code string,
 }
 
 // exchange sends an entry and its files, and gets the child's pidfd.
-func exchange(t *testing.T, template *net.UnixConn, message []byte, files []*os.File) *os.File {
+func exchange(t testing.TB, template *net.UnixConn, message []byte, files []*os.File) *os.File {
 	t.Helper()
 	var numbers []int
 	for _, f := range files {
@@ -203,7 +207,7 @@ func exchange(t *testing.T, template *net.UnixConn, message []byte, files []*os.
 	return os.NewFile(uintptr(fds[0]), "pidfd")
 }
 
-func drain(t *testing.T, r io.Reader) string {
+func drain(t testing.TB, r io.Reader) string {
 	t.Helper()
 	text, err := io.ReadAll(r)
 	if err != nil {
