@@ -3,6 +3,7 @@ package runtimed_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -142,6 +143,10 @@ func TestTimeouts(t *testing.T) {
 			if got.sent != got.want {
 				t.Errorf("sent %s ms, want %s", got.sent, got.want)
 			}
+		}
+		time.Sleep(time.Hour - 10*time.Second)
+		if got, err := strconv.Atoi(sent(t.Context(), 0)); err != nil || got > 10_000 || got < 5_000 {
+			t.Errorf("sent %d ms with less than 10 s of the Run's lifetime left: %v", got, err)
 		}
 		h.close()
 	})

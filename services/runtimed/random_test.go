@@ -38,24 +38,29 @@ type chaos struct {
 	attempts map[string]int32
 	calls    sync.WaitGroup
 
-	mu   sync.Mutex // guards seen
+	mu   sync.Mutex // guards what follows
 	seen map[string]int
-	next int
+	// under is the attempt whose registration executed an invocation.
+	under map[string]int32
+	next  int
 	// answered and refused count calls: a game without both says nothing.
 	answered, refused int
 }
 
 func newChaos(t *testing.T, seed uint64) *chaos {
-	c := &chaos{house: open(t), rand: rand.New(rand.NewPCG(seed, 1)), attempts: map[string]int32{}, seen: map[string]int{}}
+	c := &chaos{house: open(t), rand: rand.New(rand.NewPCG(seed, 1)), attempts: map[string]int32{}, seen: map[string]int{}, under: map[string]int32{}}
 	c.runtime.invoke = c.invoked
 	return c
 }
 
 // invoked is the witness: what the Runtime Server was asked to execute.
 func (c *chaos) invoked(_ context.Context, req *executorv1.InvokeFunctionRequest) (*executorv1.InvokeFunctionResponse, error) {
+	var attempt int32
+	c.runtime.set(func(f *runtimeFake) { attempt = f.attempts[req.GetRegistration().GetRegistrationId()] })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen[req.GetInvocationId()]++
+	c.under[req.GetInvocationId()] = attempt
 	return &executorv1.InvokeFunctionResponse{InvocationId: req.GetInvocationId()}, nil
 }
 
@@ -121,12 +126,13 @@ func (c *chaos) assignNext(run string) {
 	c.control.assign(run, c.attempts[run], function(), 0)
 }
 
-// invokeSoon calls under the triple that the control plane knows now, and judges
-// the answer by the lease that it knows.
+// invokeSoon calls under the triple that the control plane knows now, or one of an
+// attempt before, and judges the answer by the lease that it knows.
 func (c *chaos) invokeSoon(run string) {
-	c.control.mu.Lock()
-	fence := hop.Fence{Attempt: c.attempts[run], NodeUID: c.control.node.GetUid()}
-	c.control.mu.Unlock()
+	fence := c.fence(c.attempts[run])
+	if c.rand.IntN(4) == 0 {
+		fence.Attempt = max(1, fence.Attempt-1)
+	}
 	c.next++
 	id := fmt.Sprintf("inv-%d", c.next)
 	c.calls.Go(func() {
@@ -136,7 +142,7 @@ func (c *chaos) invokeSoon(run string) {
 			Registration: &executorv1.FunctionRegistration{RunUid: run}, InvocationId: id,
 		})
 		c.mu.Lock()
-		executed := c.seen[id]
+		executed, under := c.seen[id], c.under[id]
 		if err == nil {
 			c.answered++
 		} else {
@@ -145,6 +151,9 @@ func (c *chaos) invokeSoon(run string) {
 		c.mu.Unlock()
 		if err == nil && (executed != 1 || !c.granted(fence)) {
 			c.t.Errorf("%s under %v was answered: executed %d times, the lease is over: %v", id, fence, executed, !c.granted(fence))
+		}
+		if executed > 0 && fence.Attempt > 0 && under != fence.Attempt {
+			c.t.Errorf("%s for attempt %d was executed under attempt %d", id, fence.Attempt, under)
 		}
 		if reason := edge.Reason(err); executed > 0 && (reason == "NODE_FENCED" || strings.HasPrefix(reason, "RUN_")) {
 			c.t.Errorf("%s was refused with %s and executed", id, reason)

@@ -26,7 +26,9 @@ type runtimeFake struct {
 	// down: nothing is answered; unfitted: there is no FunctionRuntime.
 	down, unfitted bool
 	registrations  map[string]*registrationFake
-	tasks          map[string]*executorv1.StatusResponse
+	// attempts are those of all registration ids that ever were.
+	attempts map[string]int32
+	tasks    map[string]*executorv1.StatusResponse
 	// calls are what was asked, in order.
 	calls []string
 	next  int
@@ -52,7 +54,7 @@ type registrationFake struct {
 }
 
 func newRuntimeFake() *runtimeFake {
-	return &runtimeFake{registrations: map[string]*registrationFake{}, tasks: map[string]*executorv1.StatusResponse{}, ahead: 1000 * time.Hour, news: make(chan struct{})}
+	return &runtimeFake{registrations: map[string]*registrationFake{}, attempts: map[string]int32{}, tasks: map[string]*executorv1.StatusResponse{}, ahead: 1000 * time.Hour, news: make(chan struct{})}
 }
 
 func (f *runtimeFake) enter(function bool, format string, args ...any) error {
@@ -100,7 +102,7 @@ func (f *runtimeFake) RegisterFunction(ctx context.Context, req *executorv1.Regi
 			id: fmt.Sprintf("reg_%d", f.next), digest: req.GetRegistrationDigest(), dir: req.GetWorkingDir(), attempt: req.GetRegistrationAttempt(),
 			state: executorv1.FunctionRegistrationState_FUNCTION_REGISTRATION_STATE_READY, activity: time.Now().Add(f.ahead).UnixNano(),
 		}
-		f.registrations[req.GetRunUid()] = r
+		f.registrations[req.GetRunUid()], f.attempts[r.id] = r, r.attempt
 	}
 	return &executorv1.RegisterFunctionResponse{
 		Registration: &executorv1.FunctionRegistration{RunUid: req.GetRunUid(), RegistrationId: r.id}, State: r.state,
