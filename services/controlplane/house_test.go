@@ -41,7 +41,10 @@ func settings(t testing.TB) controlplane.Config {
 func twice(t *testing.T, contract func(*testing.T, *house)) {
 	for _, transport := range []string{"inprocess", "http"} {
 		t.Run(transport, func(t *testing.T) {
-			h := open(t, settings(t), transport)
+			// Nodes here renew nothing, and a loaded machine may be slow.
+			cfg := settings(t)
+			cfg.Lease = time.Hour
+			h := open(t, cfg, transport)
 			defer h.close()
 			contract(t, h)
 		})
