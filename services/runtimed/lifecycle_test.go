@@ -306,7 +306,7 @@ func TestDrain(t *testing.T) {
 // Many Runs together stay within the bound on polls.
 func TestManyRunsPollWithinBound(t *testing.T) {
 	story(t, func(t *testing.T, h *house) {
-		const runs = 500
+		const runs = 300
 		for i := range runs {
 			h.control.edit(func() {
 				uid := fmt.Sprintf("run-%d", i)

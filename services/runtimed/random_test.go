@@ -24,7 +24,7 @@ import (
 // plane granted, none under another attempt, none twice, and once the faults stop
 // every Run is ready and nothing else is left.
 func TestRandomFaults(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { newChaos(t, seed).play() })
 		})
