@@ -5,7 +5,7 @@ limits, settings of the interpreter. Variables of modules stay as the call left 
 from __future__ import annotations
 
 import _locale
-import _signal
+import _signal  # type: ignore[import-not-found]
 import gc
 import os
 import resource

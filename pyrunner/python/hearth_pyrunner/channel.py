@@ -10,7 +10,7 @@ from typing import List, Tuple
 
 from . import descriptors, framing, message
 
-Message = Tuple[int, List[bytes]]
+Message = Tuple[int, List[message.Bytes]]
 
 
 class Gone(Exception):

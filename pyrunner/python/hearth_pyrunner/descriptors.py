@@ -41,7 +41,7 @@ def close_all_but(kept: Iterable[int]) -> None:
 
 def identity(fd: int) -> Identity:
     """Return what the descriptor refers to: inode and device."""
-    return os.fstat(fd)[1:3]  # type: ignore[return-value]
+    return os.fstat(fd)[1:3]
 
 
 def same(fd: int, expected: Identity) -> bool:

@@ -7,10 +7,12 @@ The Go counterpart is package frame; testdata/frames.json holds the two together
 from __future__ import annotations
 
 import struct
-from typing import Callable, Optional
+from typing import Callable, List, Optional, Union
 
 MAX_CHUNK = 64 << 20
 MAX_MESSAGE = 4 << 30
+
+Bytes = Union[bytes, bytearray]
 
 END = bytes(8)
 _LENGTH = struct.Struct(">Q")
@@ -32,7 +34,7 @@ class TooLarge(FrameError):
 
 def encode(message: bytes, chunk: int = MAX_CHUNK) -> bytes:
     """Return message as it goes over the stream, in chunks of at most chunk bytes."""
-    parts = []
+    parts: List[bytes] = []
     for start in range(0, len(message), chunk):
         piece = message[start : start + chunk]
         parts += (_LENGTH.pack(len(piece)), piece)
@@ -40,7 +42,7 @@ def encode(message: bytes, chunk: int = MAX_CHUNK) -> bytes:
     return b"".join(parts)
 
 
-def write(sendall: Callable[[bytes], object], message: bytes) -> None:
+def write(sendall: Callable[[Union[bytes, memoryview]], object], message: bytes) -> None:
     """Write one message: with one system call up to 64 KiB, without a copy above."""
     if len(message) <= _SMALL:
         sendall(encode(message))
@@ -70,7 +72,7 @@ class Reader:
         self._start = 0  # what is buffered and not consumed lies between the two
         self._end = 0
 
-    def read(self) -> Optional[bytes]:
+    def read(self) -> Optional[Bytes]:
         """Return the next message, None at the end of the stream between two."""
         if self._start == self._end and not self._more():
             return None
@@ -87,51 +89,52 @@ class Reader:
         """Say whether some of the next message was received already."""
         return self._start < self._end
 
-    def _assemble(self) -> bytes:
-        message = bytearray()
-        while True:
+    def _assemble(self) -> Bytes:
+        size = self._length()
+        # The usual message is one chunk: its memory is taken once.
+        message = bytearray(size if size <= min(_STEP, self._limit) else 0)
+        if message:
+            self._fill(memoryview(message))
             size = self._length()
-            if size == 0:
-                return bytes(message)
+        while size:
             if size > MAX_CHUNK:
                 raise TooLarge(f"a chunk of {size} bytes, at most {MAX_CHUNK}")
             if len(message) + size > self._limit:
                 raise TooLarge(f"a message of more than {self._limit} bytes")
             self._extend(message, size)
+            size = self._length()
+        return message
 
     def _length(self) -> int:
-        head = bytearray()
-        self._extend(head, 8)
+        head = bytearray(8)
+        self._fill(memoryview(head))
         return int.from_bytes(head, "big")
 
     def _extend(self, message: bytearray, size: int) -> None:
-        buffered = min(size, self._end - self._start)
-        message += self._view[self._start : self._start + buffered]
-        self._start += buffered
-        size -= buffered
-        while size > _SMALL:
-            taken = self._straight(message, min(size, _STEP))
-            size -= taken
+        """Append size bytes of the stream; memory is taken as they come."""
         while size:
-            if not self._more():
-                raise Truncated("the stream ended inside a message")
-            taken = min(size, self._end)
-            message += self._view[:taken]
-            self._start = taken
-            size -= taken
+            piece = bytearray(min(size, _STEP))
+            self._fill(memoryview(piece))
+            message += piece
+            size -= len(piece)
 
-    def _straight(self, message: bytearray, size: int) -> int:
-        """Receive size bytes into message itself."""
-        start = len(message)
-        message += bytes(size)
-        with memoryview(message) as view:
-            filled = start
-            while filled < start + size:
-                got = self._recv_into(view[filled : start + size])
-                if not got:
+    def _fill(self, view: memoryview) -> None:
+        """Fill view from the buffer and the stream; much of it without the buffer."""
+        at = 0
+        while at < len(view):
+            if self._start == self._end:
+                if len(view) - at > _SMALL:
+                    got = self._recv_into(view[at:])
+                    if not got:
+                        raise Truncated("the stream ended inside a message")
+                    at += got
+                    continue
+                if not self._more():
                     raise Truncated("the stream ended inside a message")
-                filled += got
-        return size
+            taken = min(len(view) - at, self._end - self._start)
+            view[at : at + taken] = self._view[self._start : self._start + taken]
+            self._start += taken
+            at += taken
 
     def _more(self) -> int:
         """Refill the empty buffer."""

@@ -30,7 +30,7 @@ class Function:
         _Server(self, conn, streams).run()
 
 
-def load(fields: List[bytes]) -> Function:
+def load(fields: List[message.Bytes]) -> Function:
     """Load a handler: run_uid, folder, module, function. Raises loader.Refused."""
     run_uid, folder, module, function = map(message.text, fields)
     return Function(run_uid, loader.load(folder, module, function))
@@ -59,7 +59,9 @@ class _Server:
             self._baseline.restore()
             self._streams.restore()
 
-    def _answer(self, sequence: bytes, invocation_id: bytes, milliseconds: bytes, payload: bytes) -> None:
+    def _answer(
+        self, sequence: message.Bytes, invocation_id: message.Bytes, milliseconds: message.Bytes, payload: message.Bytes
+    ) -> None:
         def emit(level: str, text: str) -> None:
             self._conn.send(message.ENTRY, sequence, level, text)
 
@@ -80,7 +82,7 @@ class _Server:
         if ended:
             emit("warn", "ended what the call left running: " + ", ".join(ended))
 
-    def _call(self, payload: bytes, told: context.Context) -> Tuple[List[bytes], Optional[_Failure]]:
+    def _call(self, payload: message.Bytes, told: context.Context) -> Tuple[List[message.Bytes], Optional[_Failure]]:
         try:
             event = jsoncodec.decode(payload)
         except jsoncodec.Invalid as error:
@@ -101,7 +103,7 @@ class _Server:
             os.write(2, "".join(traceback.format_exception(type(error), error, error.__traceback__)).encode())
         os._exit(0 if error is None else _exit_code(error))
 
-    def _encode(self, value: Any, told: context.Context) -> Tuple[List[bytes], Optional[_Failure]]:
+    def _encode(self, value: Any, told: context.Context) -> Tuple[List[message.Bytes], Optional[_Failure]]:
         try:
             body = jsoncodec.encode(value)
             pairs = outputs.fields(told.outputs)

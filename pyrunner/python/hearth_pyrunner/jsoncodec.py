@@ -10,7 +10,7 @@ escape that it came in as.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Union
 
 
 class Invalid(Exception):
@@ -26,7 +26,7 @@ _encoder = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(","
 _ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
-def decode(payload: bytes) -> Any:
+def decode(payload: Union[bytes, memoryview]) -> Any:
     """Return the value of a payload. Raises Invalid."""
     if not payload:
         raise Invalid("the payload is empty: send JSON, null if there is nothing to say")

@@ -43,8 +43,10 @@ RESPONSE_TOO_LARGE = "RESPONSE_TOO_LARGE"
 OUTPUTS_INVALID = "OUTPUTS_INVALID"
 OUTPUTS_TOO_LARGE = "OUTPUTS_TOO_LARGE"
 
-Field = Union[bytes, str, int]
+Bytes = Union[bytes, memoryview]
+Field = Union[bytes, memoryview, str, int]
 
+_LARGE = 64 << 10
 _SIZE = struct.Struct(">I")
 _NUMBER = struct.Struct(">Iq")
 _INT = struct.Struct(">q")
@@ -56,7 +58,7 @@ class Malformed(Exception):
 
 def pack(kind: int, *fields: Field) -> bytes:
     """Return a message of kind with fields; a text goes as UTF-8."""
-    parts = [bytes((kind,))]
+    parts: List[Bytes] = [bytes((kind,))]
     for field in fields:
         if isinstance(field, int):
             parts.append(_NUMBER.pack(8, field))
@@ -68,12 +70,14 @@ def pack(kind: int, *fields: Field) -> bytes:
     return b"".join(parts)
 
 
-def unpack(raw: bytes) -> Tuple[int, List[bytes]]:
-    """Take a message apart into its kind and its fields."""
+def unpack(raw: Union[bytes, bytearray]) -> Tuple[int, List[Bytes]]:
+    """Take a message apart into its kind and its fields; those of a large message
+    share its memory."""
     if not raw:
         raise Malformed("empty message")
-    fields = []
+    fields: List[Bytes] = []
     at, end = 1, len(raw)
+    whole: Bytes = bytes(raw) if end <= _LARGE else memoryview(raw)
     while at < end:
         if end - at < 4:
             raise Malformed(f"{end - at} bytes after the last field")
@@ -81,12 +85,12 @@ def unpack(raw: bytes) -> Tuple[int, List[bytes]]:
         at += 4
         if size > end - at:
             raise Malformed(f"a field of {size} bytes, {end - at} are there")
-        fields.append(raw[at : at + size])
+        fields.append(whole[at : at + size])
         at += size
     return raw[0], fields
 
 
-def number(field: bytes) -> int:
+def number(field: Bytes) -> int:
     """Return a field as the number that it is."""
     if len(field) != 8:
         raise Malformed("a number has 8 bytes")
@@ -94,6 +98,6 @@ def number(field: bytes) -> int:
     return value
 
 
-def text(field: bytes) -> str:
+def text(field: Bytes) -> str:
     """Return a field as text; what is not UTF-8 stays visible."""
-    return field.decode("utf-8", "backslashreplace")
+    return str(field, "utf-8", "backslashreplace")

@@ -25,7 +25,7 @@ class Streams:
         for fd in (0, 1, 2):
             self._kept.append((fd, descriptors.duplicate_high(fd), descriptors.identity(fd)))
         self._own = (sys.stdout, sys.stderr) = (_open(1), _open(2))
-        sys.__stdout__, sys.__stderr__ = self._own  # type: ignore[misc]
+        sys.__stdout__, sys.__stderr__ = self._own  # type: ignore[misc,assignment]
         self._out: TextIO = sys.stdout
         self._err: TextIO = sys.stderr
         self._in = sys.stdin
@@ -62,8 +62,8 @@ class Streams:
             if not os.get_blocking(fd):
                 os.set_blocking(fd, True)
         if self._out.closed or self._own[0].closed:
-            self._out = sys.__stdout__ = _open(1)  # type: ignore[misc]
+            self._out = sys.__stdout__ = _open(1)  # type: ignore[misc,assignment]
         if self._err.closed or self._own[1].closed:
-            self._err = sys.__stderr__ = _open(2)  # type: ignore[misc]
+            self._err = sys.__stderr__ = _open(2)  # type: ignore[misc,assignment]
         self._own = (self._out, self._err)
         sys.stdin, sys.stdout, sys.stderr = self._in, self._out, self._err

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import Any, Callable, Dict, List, Set
+from typing import Any, Callable, List, Mapping, Set
 
 from . import channel, descriptors, loader, message, process, reseed, stdio
 
 # Loads what a mode needs, from the fields of Load after the mode; what it returns
 # has serve(descriptor, streams), which never returns.
-Load = Callable[[List[bytes]], Any]
+Load = Callable[[List[message.Bytes]], Any]
 
 
 # How a child ends that cannot speak over its control socket any more; package
@@ -23,7 +23,7 @@ LOST = 217
 class Template:
     """Owns the control socket and the children of one process."""
 
-    def __init__(self, control: int, modes: Dict[str, Load]) -> None:
+    def __init__(self, control: int, modes: Mapping[str, Load]) -> None:
         self._conn = channel.ControlChannel(control)
         self._modes = modes
         self._streams = stdio.Streams()
@@ -48,7 +48,7 @@ class Template:
             kind, fields = self._conn.receive()
             self._steps[kind](self, fields)
 
-    def _load(self, fields: List[bytes]) -> None:
+    def _load(self, fields: List[message.Bytes]) -> None:
         mode = message.text(fields[0])
         gc.disable()  # until the freeze: a collection would only move pages
         try:
@@ -73,7 +73,7 @@ class Template:
         if os.getpid() != self._pid:
             os._exit(0)
 
-    def _fork(self, _: List[bytes]) -> None:
+    def _fork(self, _: List[message.Bytes]) -> None:
         control = self._conn.take_descriptor()
         pid = os.fork()
         if pid == 0:
@@ -94,7 +94,7 @@ class Template:
             self._abort(error)
         self._begin(control)
 
-    def _serve(self, _: List[bytes]) -> None:
+    def _serve(self, _: List[message.Bytes]) -> None:
         """Answer calls here, because the imports have left threads alive."""
         self._begin(self._conn.take_descriptor())
 
@@ -115,7 +115,7 @@ class Template:
         finally:
             os._exit(LOST)
 
-    def _reap(self, fields: List[bytes]) -> None:
+    def _reap(self, fields: List[message.Bytes]) -> None:
         pid = message.number(fields[0])
         if pid not in self._children:
             raise message.Malformed(f"{pid} is no child")
