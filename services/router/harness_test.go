@@ -38,7 +38,7 @@ func overBoth(t *testing.T, test func(t *testing.T, open func(change ...func(*ro
 
 // house is one router with its clients, and the fake workers that it knows.
 type house struct {
-	t        *testing.T
+	t        testing.TB
 	wire     bool
 	dialer   *dial.Dialer
 	service  *router.Service
@@ -48,14 +48,14 @@ type house struct {
 	stop     func()
 }
 
-func open(t *testing.T, wire bool, change ...func(*router.Config)) *house {
+func open(t testing.TB, wire bool, change ...func(*router.Config)) *house {
 	t.Helper()
 	dialer := dial.New(nil)
 	t.Cleanup(dialer.Close)
 	return openWith(t, wire, router.Deps{Log: quiet, Dialer: dialer}, change...)
 }
 
-func openWith(t *testing.T, wire bool, deps router.Deps, change ...func(*router.Config)) *house {
+func openWith(t testing.TB, wire bool, deps router.Deps, change ...func(*router.Config)) *house {
 	t.Helper()
 	cfg := router.Default()
 	for _, c := range change {

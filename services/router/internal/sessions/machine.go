@@ -90,6 +90,9 @@ type session struct {
 	running string
 	waiting []string
 	since   time.Time
+	// buried: the tombstone's time is over, while the call that met the end still
+	// runs. The id is free after it, lest two calls of one session run.
+	buried bool
 }
 
 type grave struct {
@@ -222,9 +225,10 @@ func (m *Machine) next(id string, s *session) []Effect {
 	return effects
 }
 
-// tidy forgets an open session that nobody uses.
+// tidy forgets an open session that nobody uses, and an expired one that is buried.
 func (m *Machine) tidy(id string, s *session) {
-	if (s.state == Open || s.state == Absent) && s.running == "" && len(s.waiting) == 0 {
+	remembered := s.state == Pinned || s.state == Expired && !s.buried
+	if !remembered && s.running == "" && len(s.waiting) == 0 {
 		delete(m.sessions, id)
 	}
 }
@@ -234,7 +238,8 @@ func (m *Machine) bury(now time.Time) {
 	n := 0
 	for n < len(m.graves) && (len(m.graves)-n > m.cfg.Tombstones || now.Sub(m.graves[n].at) > m.cfg.Age) {
 		if s := m.sessions[m.graves[n].id]; s != nil && s.state == Expired {
-			delete(m.sessions, m.graves[n].id)
+			s.buried = true
+			m.tidy(m.graves[n].id, s)
 		}
 		n++
 	}
