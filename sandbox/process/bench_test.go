@@ -100,21 +100,23 @@ func BenchmarkContainer(b *testing.B) {
 }
 
 // BenchmarkEntry prints how long a child of a bare Python template takes from its fork
-// until it stands behind every wall, applying the plan by ctypes; with it go Create,
-// Enter and the messages.
+// until it stands behind every wall, applying the plan either way; with it go Create, Enter and
+// the messages.
 func BenchmarkEntry(b *testing.B) {
 	d := openDriver(b)
 	template := startTemplate(b)
-	var times []time.Duration
+	var times [2][]time.Duration
 	for b.Loop() {
-		began := time.Now()
-		c, _ := enter(b, d, template, "pass", nil)
-		times = append(times, time.Since(began))
-		if err := c.Destroy(); err != nil {
-			b.Fatal(err)
+		for i, byCode := range []bool{false, true} {
+			began := time.Now()
+			c, _ := enter(b, d, template, "pass", nil, byCode)
+			times[i] = append(times[i], time.Since(began))
+			if err := c.Destroy(); err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
-	b.Logf("create, fork, walls: %s", spread(times))
+	b.Logf("create, fork, walls: by ctypes %s, by machine code %s", spread(times[0]), spread(times[1]))
 }
 
 // cold takes one container through its life: create, start, end, destroy.

@@ -35,11 +35,16 @@ func TestEntry(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	d := openDriver(t)
 	template := startTemplate(t)
+	t.Run("by ctypes", func(t *testing.T) { entryTests(t, d, template, false) })
+	t.Run("by code", func(t *testing.T) { entryTests(t, d, template, true) })
+}
+
+func entryTests(t *testing.T, d *process.Driver, template *net.UnixConn, byCode bool) {
 	for name, args := range map[string][]string{
 		"identity": {"own-user"}, "calls": nil, "network": {"1", "nobody"}, "descriptors": {"5", "512"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, out := enter(t, d, template, sandboxtest.Script(t, name), args)
+			c, out := enter(t, d, template, sandboxtest.Script(t, name), args, byCode)
 			exit, err := c.Wait(t.Context())
 			if got := drain(t, out); got != "HELD" || err != nil {
 				t.Errorf("%s, %v", got, err)
@@ -51,7 +56,7 @@ func TestEntry(t *testing.T) {
 		})
 	}
 	t.Run("kill", func(t *testing.T) {
-		c, out := enter(t, d, template, "import os, time\nos.fork()\nos.write(1, b'.')\nwhile True: time.sleep(1000)", nil)
+		c, out := enter(t, d, template, "import os, time\nos.fork()\nos.write(1, b'.')\nwhile True: time.sleep(1000)", nil, byCode)
 		if _, err := io.ReadFull(out, make([]byte, 2)); err != nil {
 			t.Fatal(err)
 		}
@@ -68,8 +73,26 @@ func TestEntry(t *testing.T) {
 			t.Errorf("%+v, %v", exit, err)
 		}
 	})
+	t.Run("failed step", func(t *testing.T) {
+		bound := t.TempDir() + "/bound"
+		if err := os.Mkdir(bound, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		c, err := d.Create(t.Context(), sandbox.Spec{ID: "failed", Argv: []string{"/template"}, Binds: []sandbox.Bind{{Source: bound}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = adopt(t, c, template, "pass", nil, byCode, func() { _ = os.Remove(bound) })
+		var wall *sandbox.WallError
+		if !errors.As(err, &wall) || wall.Wall != "root-file-system" || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v", err)
+		}
+		if err := c.Destroy(); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("status", func(t *testing.T) {
-		c, _ := enter(t, d, template, "import os\nos.write(int(sys.argv[1]), (7 << 8).to_bytes(4, 'little'))", []string{"4"})
+		c, _ := enter(t, d, template, "import os\nos.write(int(sys.argv[1]), (7 << 8).to_bytes(4, 'little'))", []string{"4"}, byCode)
 		if exit, err := c.Wait(t.Context()); err != nil || exit != (sandbox.Exit{Code: 7}) {
 			t.Errorf("%+v, %v", exit, err)
 		}
@@ -145,7 +168,7 @@ func startTemplate(t testing.TB) *net.UnixConn {
 var entries atomic.Int64 // names containers
 
 // enter has the template fork into a new container that runs code.
-func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string, args []string) (sandbox.Container, *os.File) {
+func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string, args []string, byCode bool) (sandbox.Container, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -161,6 +184,17 @@ func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string,
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := adopt(t, c, template, code, args, byCode, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	return c, r
+}
+
+// adopt enters the container by way of the template; between is done when the plan is
+// made and not yet applied.
+func adopt(t testing.TB, c sandbox.Container, template *net.UnixConn, code string, args []string, byCode bool, between func()) error {
+	t.Helper()
 	e, err := c.(*process.Container).Enter()
 	if err != nil {
 		t.Fatal(err)
@@ -168,17 +202,15 @@ func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string,
 	defer e.Close()
 	message, err := json.Marshal(struct {
 		*process.Entry
-		Code string   `json:"code"`
-		Argv []string `json:"argv"`
-	}{e, code, args})
+		Source string   `json:"source"`
+		Argv   []string `json:"argv"`
+		ByCode bool     `json:"by_code"`
+	}{e, code, args, byCode})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Adopt(context.Background(), exchange(t, template, message, e.Files)); err != nil {
-		t.Fatal(err)
-	}
-	_ = w.Close()
-	return c, r
+	between()
+	return e.Adopt(context.Background(), exchange(t, template, message, e.Files))
 }
 
 // exchange sends an entry and its files, and gets the child's pidfd.

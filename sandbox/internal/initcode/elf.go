@@ -21,10 +21,36 @@ const (
 	maxCode     = 4096 - headerBytes
 )
 
-var endMark = []byte("HEARTHWALLS-END!")
+var (
+	endMark   = []byte("HEARTHWALLS-END!")
+	applyMark = []byte("HEARTHAPPLYBEGIN")
+)
 
 // ELF is the whole program, ready to be written to a file and executed.
 func ELF() ([]byte, error) {
+	code, err := machineCode()
+	if err != nil {
+		return nil, err
+	}
+	return append(header(uint64(len(code))), code...), nil
+}
+
+// Apply is machine code for a process that applies a plan to itself and goes on, and
+// the offset at which to enter it: as a C function without arguments, with the blob
+// mapped at plan.Base, readable and writable. It can lie at any address.
+func Apply() (code []byte, entry int, err error) {
+	code, err = machineCode()
+	if err != nil {
+		return nil, 0, err
+	}
+	at := bytes.Index(code, applyMark)
+	if at < 0 {
+		return nil, 0, errors.New("init program: apply mark not found in the text segment")
+	}
+	return code, at + len(applyMark), nil
+}
+
+func machineCode() ([]byte, error) {
 	from := codeAddress()
 	// The code lies in the text segment of this very binary: reading it is safe for
 	// as long as the process lives, and the mark bounds it.
@@ -33,7 +59,7 @@ func ELF() ([]byte, error) {
 	if end < 0 {
 		return nil, errors.New("init program: end mark not found in the text segment")
 	}
-	return append(header(uint64(end)), text[:end]...), nil
+	return bytes.Clone(text[:end]), nil
 }
 
 // header is an ELF header with two program headers: the whole file, readable and

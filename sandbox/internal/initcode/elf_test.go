@@ -32,3 +32,11 @@ func TestELF(t *testing.T) {
 		t.Errorf("% x", code[headerBytes:])
 	}
 }
+
+// TestApply: the second entry is inside the same code, behind its mark.
+func TestApply(t *testing.T) {
+	code, entry, err := Apply()
+	if err != nil || entry <= len(applyMark) || !bytes.HasPrefix(code[entry:], []byte{0x53, 0x41, 0x54}) { // push rbx, r12
+		t.Errorf("%d, %v", entry, err)
+	}
+}

@@ -20,6 +20,7 @@ const (
 
 	flagMayFail = 1 << 8
 	callFork    = -1
+	callReturn  = -2
 )
 
 // Blob encodes the plan for the init program. failures and status are the numbers of
@@ -57,6 +58,9 @@ func (b *blob) op(op Op) {
 	call, flags := int64(op.Call), uint64(0)
 	if op.Fork {
 		call = callFork
+	}
+	if op.Return {
+		call = callReturn
 	}
 	if op.MayFail {
 		flags |= flagMayFail

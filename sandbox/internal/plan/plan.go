@@ -26,6 +26,8 @@ type Op struct {
 	// Fork is not a call of its own: from here on the container's program goes its
 	// own way, and the first process stays behind to reap. Call and Args are unused.
 	Fork bool
+	// Return is not a call either: whoever applies the plan goes on with its own code.
+	Return bool
 }
 
 // Arg is a number, the address of bytes, the address of a table of addresses, or the
@@ -153,6 +155,11 @@ func (p Plan) Keep(keep func(Op) bool) Plan {
 		kept = append(kept, op)
 	}
 	return kept
+}
+
+// Returning is the plan with an end at which its applier goes on.
+func (p Plan) Returning() Plan {
+	return append(p[:len(p):len(p)], Op{Wall: "init", Return: true})
 }
 
 // BeforeFork is the part of the plan that puts up the walls.

@@ -41,15 +41,32 @@ def apply(entry):
         answers.append(answer)
 
 
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+
+
+def apply_by_code(entry):
+    steps, code = base64.b64decode(entry["steps"]), base64.b64decode(entry["code"])
+    anonymous, fixed = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0x10
+    libc.mmap(entry["steps_address"], len(steps), mmap.PROT_READ | mmap.PROT_WRITE, anonymous | fixed, -1, 0)
+    ctypes.memmove(entry["steps_address"], steps, len(steps))
+    at = libc.mmap(None, len(code), mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC, anonymous, -1, 0)
+    ctypes.memmove(at, code, len(code))
+    return ctypes.CFUNCTYPE(ctypes.c_long)(at + entry["code_entry"])()
+
+
 def child(entry, files):
     high = [os.dup2(fd, 500 + i, inheritable=False) for i, fd in enumerate(files)]
     for i, fd in enumerate(high):
         os.dup2(fd, i)
     os.closerange(len(files), 1024)
-    apply(entry)
+    if entry["by_code"]:
+        apply_by_code(entry)
+    else:
+        apply(entry)
     os.closerange(entry["first_control"] + 1, 1024)
     sys.argv = ["template"] + (entry["argv"] or [])
-    exec(compile(entry["code"], "entry", "exec"), {"__name__": "__main__", "sys": sys})
+    exec(compile(entry["source"], "entry", "exec"), {"__name__": "__main__", "sys": sys})
     os._exit(0)
 
 
