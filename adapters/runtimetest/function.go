@@ -113,7 +113,14 @@ func (f *function) register() (*registered, error) {
 func (f *function) becomes(want state) {
 	res, err := f.register()
 	f.t.ok(err, "RegisterFunction")
-	f.t.check(res.GetState() == want, "RegisterFunction to answer "+want.String(), "%v", res.GetState())
+	if res.GetState() == want {
+		return
+	}
+	seen := res.GetState().String()
+	if s, err := f.t.status(f.ref); err == nil && s.GetFatalError() != "" {
+		seen += ", fatal_error " + clip([]byte(s.GetFatalError()))
+	}
+	f.t.fail("RegisterFunction to answer "+want.String(), "%s", seen)
 }
 
 func (f *function) becomeReady() { f.becomes(stateReady) }

@@ -93,6 +93,9 @@ func verdict(err error) string {
 	if err == nil {
 		return "OK"
 	}
+	if isLate(err) {
+		return err.Error()
+	}
 	text := connect.CodeOf(err).String()
 	if reason := edge.Reason(err); reason != "" {
 		text += " " + reason
