@@ -26,6 +26,12 @@
 //     then goes to the next worker, together with the part of its body that was
 //     sent, as long as that part fits in ReplayBytes. Every other error is the call's
 //     own.
+//   - Each of its messages says how the call came to its container (start,
+//     checkpoint_id: what happened, not what was asked) and the budgets that hold at
+//     that moment; both are passed on to the client.
+//   - checkpoint_ids of its status are all that it may be asked to start from, zygotes
+//     included; they are posted again when they change. One that lists none is always
+//     asked for cold starts.
 //   - A message without data may come first, as soon as the container is known: it
 //     tells the ids and is not passed on. success on the last message says whether the
 //     session's container lives on.
@@ -34,4 +40,10 @@
 //     against admission.
 //   - A cancelled call, whoever cancelled it, has failed: its container is destroyed.
 //   - Calls come in gRPC over h2c or TLS, or inside the process.
+//
+// # Where a start is chosen
+//
+// dispatch.checkpoint is the one place that names a checkpoint, and
+// placement.Request.Checkpoint the one wish that moves a call towards workers that
+// hold it, as far as they have room.
 package router

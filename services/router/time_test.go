@@ -397,3 +397,27 @@ func TestQueueTime(t *testing.T) {
 		finish(first)
 	}, func(c *router.Config) { c.QueueWait = 20 * time.Second })
 }
+
+// A call that its only worker refuses waits like one that fits nowhere, and is
+// offered again when the worker has reported.
+func TestQueueAfterRefusal(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bubble) {
+		w := b.meet("w1")
+		w.set(refuse)
+		call := b.async("r1", "")
+		if n := b.service.Counters()["executions_queued"]; n != 1 {
+			t.Fatalf("%d calls wait", n)
+		}
+		w.set(echo)
+		b.load("w1")
+		if o := <-call; o.err != nil || o.got != "r1" {
+			t.Errorf("%+v", o)
+		}
+		if n := len(w.headers()); n != 2 {
+			t.Errorf("the worker was asked %d times", n)
+		}
+		w.set(refuse)
+		_, _, err := b.call("r2", "", nil, "x")
+		wants(t, "refused until the time is over", err, connect.CodeResourceExhausted, "WORKER_FULL")
+	}, func(c *router.Config) { c.QueueWait = 20 * time.Second })
+}

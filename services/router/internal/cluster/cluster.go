@@ -160,7 +160,9 @@ func (c *Cluster) Place(ctx context.Context, call *Call, r placement.Request) (p
 		c.mu.Unlock()
 		return p, ErrQueueFull
 	}
-	call.request = r
+	// It is looked at again when something has changed, and so may be the minds of
+	// those who have refused it.
+	call.request, call.request.Without = r, nil
 	c.queue = append(c.queue, call)
 	c.mu.Unlock()
 	return c.await(ctx, call, err)
