@@ -12,7 +12,7 @@ var table = map[Phase]map[Kind]row{
 	Registering: {
 		Loaded:        to(Ready, AnswerRegister),
 		LoadFailed:    to(Failed, AnswerRegister),
-		LoadInvalid:   to(Gone, AnswerRegister, Release),
+		LoadInvalid:   to(Gone, Release, AnswerRegister),
 		Unregister:    to(Closing, CancelLoad, AnswerRegister),
 		UnregisterNow: to(Closing, CancelLoad, AnswerRegister),
 		Supersede:     to(Closing, CancelLoad, AnswerRegister),

@@ -7,7 +7,7 @@ start                   -> registering | start-load
 
 # The name is no function: nothing is left behind.
 start                   -> registering | start-load
-@1 load-invalid         -> gone | answer-register release
+@1 load-invalid         -> gone | release answer-register
 
 # After a kill no successor could be loaded.
 start                   -> registering | start-load
