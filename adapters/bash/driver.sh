@@ -72,7 +72,6 @@ __hearth_go_on() {
 }
 
 exec >/dev/null 2>&1
-builtin set -m
 __hearth_thin
 builtin echo "loaded $__hearth_left" >"$__hearth_fd/$__hearth_status"
 __hearth_go_on
@@ -80,6 +79,10 @@ __hearth_go_on
 __hearth_call=0
 while :; do
   __hearth_call=$((__hearth_call + 1))
+  # Job control gives the subshell a process group of its own. It is off while it
+  # is waited for: else one that stops would count as ended, and "wait -f", which
+  # is meant for that, reads freed memory in bash 5.2 and sometimes never returns.
+  builtin set -m
   (
     exec >"$__hearth_fd/$__hearth_output" 2>"$__hearth_fd/$__hearth_errors"
     builtin echo "waits $__hearth_call" >"$__hearth_fd/$__hearth_status"
@@ -95,7 +98,8 @@ while :; do
     # Straight from where it was read: each copy of 1 MiB costs milliseconds.
     "$__hearth_function" "${__hearth_input[0]-}"
   ) &
-  builtin wait -f $!
+  builtin set +m
+  builtin wait $!
   __hearth_ended=$?
   __hearth_thin
   builtin echo "ended $__hearth_call $__hearth_ended $__hearth_left" >"$__hearth_fd/$__hearth_status"

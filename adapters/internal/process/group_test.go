@@ -180,7 +180,7 @@ while read -r _; do
     setsid sleep 1000 & echo $!
     ( sleep 1001 & echo $! )
     wait ) &
-  wait -f $!
+  wait $!
   echo "ended $?"
 done`, "-", sub.Path())
 		cmd.Stdin, cmd.Stdout = inReader, outWriter
