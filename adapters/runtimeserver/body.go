@@ -54,7 +54,7 @@ func (o *owner) load(ctx context.Context) {
 	default:
 		m.Kind, m.Text = registration.LoadFailed, o.fatal(err)
 	}
-	o.inbox <- m
+	_ = o.hand(m)
 }
 
 // fatal is the text of a failed load for FunctionStatus.
@@ -117,7 +117,7 @@ func (o *owner) close() {
 		}
 	}
 	o.closeLog()
-	o.inbox <- message{Event: registration.Event{Kind: registration.Closed}}
+	o.post(registration.Event{Kind: registration.Closed})
 }
 
 // openLog opens the Run's log. A log that cannot be opened stops no function.

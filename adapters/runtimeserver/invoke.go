@@ -7,6 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/hearth-run/hearth/adapters/runtimeserver/internal/registration"
 	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
 	"github.com/hearth-run/hearth/internal/kit/edge"
 )
@@ -57,7 +58,7 @@ func (s *functions) invoke(ctx context.Context, id string, req *executorv1.Invok
 	return result, o, err
 }
 
-// invoke asks the owner for the call and waits for its end. The call's context
+// invoke asks the owner for the call and runs it to its end. The call's context
 // ends with the caller's, at the timeout, or when the owner says so; the language
 // then ends the call, so there is always an end to wait for.
 func (o *owner) invoke(ctx context.Context, timeout time.Duration, call Call) (Result, error) {
@@ -66,12 +67,11 @@ func (o *owner) invoke(ctx context.Context, timeout time.Duration, call Call) (R
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	call.Deadline, _ = ctx.Deadline()
-	inv := &invocation{ctx: ctx, cancel: cancel, call: call, done: make(chan struct{})}
-	if err := o.start(inv); err != nil {
+	inv := &invocation{ctx: ctx, cancel: cancel, call: call}
+	if err := o.hand(message{Event: registration.Event{Kind: registration.Invoke}, inv: inv}); err != nil {
 		return Result{}, err
 	}
-	<-inv.done
-	return inv.result, inv.err
+	return o.call(inv)
 }
 
 // checked holds a result against the bounds of the contract, whatever the

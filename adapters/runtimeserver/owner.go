@@ -13,9 +13,10 @@ import (
 	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
 )
 
-// owner drives one registration: one goroutine (run) owns its state and does
-// what the machine says; loads, invocations and closes run beside it and report
-// to its inbox.
+// owner drives one registration. One mutex guards its state: whoever has an event
+// hands it in, and does what the machine says before the next event is taken. A
+// call pays for no change of goroutine: its caller hands in both its start and
+// its end, and runs it between the two. Loads and closes run beside it.
 type owner struct {
 	server   *Server
 	identity registration.Identity
@@ -24,14 +25,13 @@ type owner struct {
 	before   *owner // whose end the load waits for; the load's alone
 	log      *slog.Logger
 
-	inbox    chan message
 	state    atomic.Pointer[registration.State] // what callers see
 	answered chan struct{}                      // closed when the load has ended
 	released chan struct{}                      // closed when nothing is left
 
 	registerErr error // set before answered is closed
 
-	// The goroutine's own.
+	mu         sync.Mutex // guards the fields below and every change of state
 	cancelLoad context.CancelCauseFunc
 	body       *body
 	inv        *invocation
@@ -46,31 +46,27 @@ type owner struct {
 type message struct {
 	registration.Event
 	inv   *invocation // Invoke: the call
-	reply chan error  // Invoke: nil once it is admitted
 	body  *body       // Loaded
 	err   error       // LoadInvalid; Ended and Lost: why
 	spare bool        // no event of the machine: a replacement was loaded
 }
 
-// invocation is one admitted call. result and err are set before done is closed.
+// invocation is one admitted call.
 type invocation struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	call   Call
-	done   chan struct{}
-	result Result
-	err    error
+	body   *body // which runs it, set when it is admitted
 }
 
 func newOwner(s *Server, identity registration.Identity, f Function, env map[string]string, before *owner) *owner {
 	o := &owner{
 		server: s, identity: identity, function: f, env: env, before: before,
 		log:      s.log.With("run_uid", f.RunUID, "registration_id", f.RegistrationID, "attempt", identity.Attempt),
-		inbox:    make(chan message),
 		answered: make(chan struct{}),
 		released: make(chan struct{}),
-		drain:    time.NewTimer(time.Hour),
 	}
+	o.drain = time.AfterFunc(time.Hour, func() { o.post(registration.Event{Kind: registration.DrainDeadline}) })
 	o.drain.Stop()
 	state, _ := registration.Start()
 	o.state.Store(&state)
@@ -83,59 +79,49 @@ func (o *owner) reference() *executorv1.FunctionRegistration {
 	return &executorv1.FunctionRegistration{RunUid: o.function.RunUID, RegistrationId: o.function.RegistrationID}
 }
 
-// run is the owner's goroutine. It ends when the registration is gone.
+// run begins the registration and lasts until it is gone.
 func (o *owner) run() {
 	defer o.aside.Wait()
 	if o.before != nil {
 		o.before.post(registration.Event{Kind: registration.Supersede})
 	}
 	_, effects := registration.Start()
+	o.mu.Lock()
 	o.do(effects, message{})
-	stopping := o.server.over
-	for o.snapshot().Phase != registration.Gone {
-		select {
-		case m := <-o.inbox:
-			o.take(m)
-		case <-o.drain.C:
-			o.take(message{Event: registration.Event{Kind: registration.DrainDeadline}})
-		case <-stopping:
-			stopping = nil
-			o.take(message{Event: registration.Event{Kind: registration.Stop}})
-		}
+	o.mu.Unlock()
+	select {
+	case <-o.released:
+	case <-o.server.over:
+		o.post(registration.Event{Kind: registration.Stop})
+		<-o.released
 	}
 }
 
-// post hands an event of a caller to the owner; a registration that is gone
-// needs none.
-func (o *owner) post(e registration.Event) {
-	select {
-	case o.inbox <- message{Event: e}:
-	case <-o.released:
-	}
-}
-
-// start asks for an invocation.
-func (o *owner) start(inv *invocation) error {
-	m := message{Event: registration.Event{Kind: registration.Invoke}, inv: inv, reply: make(chan error, 1)}
-	select {
-	case o.inbox <- m:
-		return <-m.reply
-	case <-o.released:
+// hand takes one message. A registration that is gone takes none.
+// Errors: why the event has no place, in the contract's words.
+func (o *owner) hand(m message) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.snapshot().Phase == registration.Gone {
 		return errNoRun
 	}
+	return o.take(m)
 }
 
+// post hands in an event that nobody waits for.
+func (o *owner) post(e registration.Event) { _ = o.hand(message{Event: e}) }
+
 // take lets the machine judge one message and does what it says.
-func (o *owner) take(m message) {
+func (o *owner) take(m message) error {
 	if m.spare {
 		o.takeSpare(m)
-		return
+		return nil
 	}
 	before := o.snapshot()
 	next, effects, err := registration.Step(before, m.Event, time.Now())
 	if err != nil {
-		o.refuse(m, err)
-		return
+		o.log.Debug("event refused", "err", err)
+		return refusal(before)
 	}
 	if m.body != nil {
 		o.body = m.body
@@ -143,13 +129,13 @@ func (o *owner) take(m message) {
 	o.state.Store(&next)
 	o.note(before, next, m)
 	o.do(effects, m)
-	switch {
-	case m.reply != nil:
-		m.reply <- nil
-	case m.Kind == registration.Ended || m.Kind == registration.Lost:
-		o.end(m)
+	if m.Kind == registration.Ended || m.Kind == registration.Lost {
+		o.inv = nil
+		o.body.calls++
+		o.consider()
 	}
 	o.swap()
+	return nil
 }
 
 // note logs a transition, once.
@@ -169,15 +155,6 @@ func (o *owner) note(before, next registration.State, m message) {
 		attrs = append(attrs, "err", m.err)
 	}
 	o.log.Log(context.Background(), level, "registration", attrs...)
-}
-
-// refuse answers a caller whose event has no place, in the contract's words.
-func (o *owner) refuse(m message, err error) {
-	if m.reply == nil {
-		o.log.Debug("event refused", "err", err)
-		return
-	}
-	m.reply <- refusal(o.snapshot())
 }
 
 // refusal says why a registration takes no invocation.
@@ -212,7 +189,7 @@ func (o *owner) do(effects []registration.Effect, m message) {
 			o.answer(m)
 		case registration.StartInvocation:
 			o.inv = m.inv
-			go o.call(o.inv, o.body)
+			o.inv.body = o.body
 		case registration.CancelInvocation:
 			o.inv.cancel(o.cause())
 		case registration.StartDrain:
@@ -255,13 +232,20 @@ func (o *owner) cause() error {
 	}
 }
 
-// call runs one invocation.
-func (o *owner) call(inv *invocation, b *body) {
-	result, err := checked(b.instance.Invoke(inv.ctx, inv.call))
+// call runs one admitted invocation and hands in its end: when it returns, the
+// state says already that the function is idle again.
+func (o *owner) call(inv *invocation) (Result, error) {
+	ended := false
+	defer func() {
+		if !ended { // the language panicked: whoever recovers finds no function that is busy for ever
+			o.post(registration.Event{Kind: registration.Lost, Text: "the Runtime Server has failed: its log says why"})
+		}
+	}()
+	result, err := checked(inv.body.instance.Invoke(inv.ctx, inv.call))
 	kind, text := registration.Ended, ""
 	if lost, ok := errors.AsType[*LoadError](err); ok {
 		kind, text = registration.Lost, clip(lost.Text, MaxFatalError)
-		if e := b.group.Kill(); e != nil {
+		if e := inv.body.group.Kill(); e != nil {
 			o.log.Error("kill what a lost instance has left", "err", e)
 		}
 	}
@@ -270,16 +254,7 @@ func (o *owner) call(inv *invocation, b *body) {
 	} else if kind == registration.Lost {
 		err = errFailed
 	}
-	inv.result = result
-	o.inbox <- message{Event: registration.Event{Kind: kind, Text: text}, err: err}
-}
-
-// end tells the caller, after the state says that the function is idle again.
-func (o *owner) end(m message) {
-	inv := o.inv
-	o.inv = nil
-	inv.err = m.err
-	o.body.calls++
-	close(inv.done)
-	o.consider()
+	ended = true
+	_ = o.hand(message{Event: registration.Event{Kind: kind, Text: text}, err: err})
+	return result, err
 }

@@ -57,10 +57,7 @@ func (o *owner) loadSpare(ctx context.Context, s *spare) {
 	b, err := o.loadBody(ctx)
 	s.body = b
 	close(s.done)
-	select {
-	case o.inbox <- message{spare: true, err: err}:
-	case <-o.released:
-	}
+	_ = o.hand(message{spare: true, err: err})
 }
 
 // takeSpare hears that a replacement's load has ended.
