@@ -136,8 +136,8 @@ func (h *House) open() error {
 }
 
 // dispatcher makes the dispatcher of one service and names it for the others.
-func (h *House) dispatcher(name string, register func(*connect.Server)) (*connect.Server, error) {
-	rpc, err := serve.NewConnect(h.log.With("service", name))
+func (h *House) dispatcher(name string, register func(*connect.Server), options ...serve.Option) (*connect.Server, error) {
+	rpc, err := serve.NewConnect(h.log.With("service", name), options...)
 	if err != nil {
 		return nil, err
 	}

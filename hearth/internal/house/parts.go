@@ -64,10 +64,16 @@ func (h *House) runtimeServer(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	rpc, err := h.dispatcher("runtime-"+name, service.Register)
+	// Two ways in: runtimed's calls were checked at their edge, those that come in
+	// by the socket were not.
+	if _, err := h.dispatcher("runtime-"+name, service.Register, serve.Inside()); err != nil {
+		return err
+	}
+	rpc, err := serve.NewConnect(log)
 	if err != nil {
 		return err
 	}
+	service.Register(rpc)
 	socket := "unix:" + h.folder("sockets", name+".sock")
 	server, err := serve.New(serve.Config{Listen: socket, Drain: otherDrain, Ready: service.Ready}, log, rpc)
 	if err != nil {
@@ -113,7 +119,7 @@ func (h *House) runtimed(name string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.dispatcher("runtimed-"+name, service.Register); err != nil {
+	if _, err := h.dispatcher("runtimed-"+name, service.Register, serve.Inside()); err != nil {
 		return err
 	}
 	h.parts.Add("runtimed-"+name, service.Run)

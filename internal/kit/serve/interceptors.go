@@ -25,11 +25,19 @@ type Option func(*options)
 
 type options struct {
 	tracer trace.TracerProvider
+	inside bool
 }
 
 // WithTracer traces every call with OpenTelemetry.
 func WithTracer(provider trace.TracerProvider) Option {
 	return func(o *options) { o.tracer = provider }
+}
+
+// Inside is for a dispatcher that is reached from this process alone, by services
+// of ours that have checked at their own edge what they pass on: it does not
+// validate again.
+func Inside() Option {
+	return func(o *options) { o.inside = true }
 }
 
 // NewConnect returns a dispatcher with the interceptors of every Hearth service,
