@@ -47,7 +47,7 @@ func measure(ctx context.Context, f flags) (err error) {
 	}
 	defer func() { err = errors.Join(err, echo.Stop()) }()
 	hearth, err := peer.Start(ctx, []string{"gateway", "controlplane"}, program, "up", "--log-level", "warn",
-		"--data", filepath.Join(dir, "data"), "--gateway", "127.0.0.1:0", "--control-plane", "127.0.0.1:0", "--runtimes", strings.Join(f.Runtimes, ","))
+		"--data", filepath.Join(dir, "data"), "--gateway", "127.0.0.1:0", "--control-plane", "127.0.0.1:0", "--runtimes", strings.Join(f.Runtimes, ","), "--router", "")
 	if err != nil {
 		return err
 	}
