@@ -4,8 +4,19 @@
 // A handler is FILE.FUNCTION: the function FUNCTION of FILE.sh beneath the
 // working directory. It is called with the payload as its one argument; what it
 // writes to stdout is the response, byte for byte, what it writes to stderr goes
-// to the log. $HEARTH_OUTPUTS names a file for KEY=VALUE lines. Variables that a
-// call sets are gone after it.
+// to the log. $HEARTH_OUTPUTS names a file for KEY=VALUE lines.
+//
+// What a function's author has to know:
+//   - The file is sourced once; what it sets is there in every call. What a call
+//     sets, its directory, options and traps included, is gone after it.
+//   - A status other than 0 is HANDLER_ERROR, with the status in its metadata and
+//     the end of stderr in its details. $BASHPID is the call's own shell; $$ is the
+//     one that all calls are forked from, and ending that costs a new load.
+//   - Processes that a call leaves running are killed before it is answered, those
+//     of the sourcing before the function is READY.
+//   - A payload has at most 1 MiB and no NUL, an output at most 1 MiB of any bytes.
+//   - The file must source with status 0. Syntax errors and CR LF line ends are
+//     told with file and line by FunctionStatus' fatal_error.
 package bash
 
 import (

@@ -31,6 +31,7 @@ type house struct {
 	workspace string
 	client    executorv1connect.FunctionRuntimeClient
 	runtime   executorv1connect.RuntimeClient
+	rpc       *connect.Server
 	stop      func()
 	runs      int
 }
@@ -56,6 +57,7 @@ func open(t testing.TB, change ...func(*runtimeserver.Config)) *house {
 		t.Fatal(err)
 	}
 	server.Register(rpc)
+	h.rpc = rpc
 	dialer := dial.New(nil)
 	dialer.Add("bash", rpc)
 	client, err := dialer.Client("inprocess:bash")

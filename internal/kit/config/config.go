@@ -16,7 +16,7 @@ const Prefix = "HEARTH"
 
 // given are variables that Hearth itself sets for user code, which may start a
 // command of ours.
-var given = []string{"HEARTH_OUTPUTS", "HEARTH_RUN_UID", "HEARTH_INVOCATION_ID", "HEARTH_ATTEMPT"}
+var given = []string{"HEARTH_OUTPUTS", "HEARTH_RUN_UID", "HEARTH_INVOCATION_ID", "HEARTH_ATTEMPT", "HEARTH_GROUP"}
 
 // Parser returns a kong parser for target whose flags have HEARTH_* variables.
 func Parser(target any, options ...kong.Option) (*kong.Kong, error) {
