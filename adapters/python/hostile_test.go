@@ -136,6 +136,9 @@ def handle(event):
 `)
 	for _, event := range []string{"return", "raise", "exit", "wait", "return"} {
 		l.want(`"`+event+`"`, `"parent"`)
+		if got := l.logs.text(l.id() + "/stderr"); strings.Contains(got, "hearth") {
+			t.Errorf("%s: a child tried to answer: %s", event, got)
+		}
 	}
 }
 
