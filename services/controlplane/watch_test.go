@@ -234,7 +234,9 @@ func TestRoutes(t *testing.T) {
 			t.Error("an address while it is being released")
 		}
 		h.report(released(a))
-		next("oldRUN_PHASE_CANCELLED")
+		if e := next("oldRUN_PHASE_CANCELLED"); e.GetRoutes()[0].GetLogAddress() != "http://n1" {
+			t.Errorf("where its log is was forgotten: %v", e)
+		}
 		if _, err := h.runs.DeleteRun(h.ctx, &hearthv1.DeleteRunRequest{Name: "old"}); err != nil {
 			t.Fatal(err)
 		}

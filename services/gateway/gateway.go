@@ -14,6 +14,7 @@ import (
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/services/gateway/internal/front"
 	"github.com/hearth-run/hearth/services/gateway/internal/invoke"
+	"github.com/hearth-run/hearth/services/gateway/internal/logs"
 	"github.com/hearth-run/hearth/services/gateway/internal/route"
 )
 
@@ -43,6 +44,7 @@ type Service struct {
 	deps    Deps
 	book    *route.Book
 	rpc     *front.RPC
+	logs    *logs.Service
 	handler *front.Handler
 }
 
@@ -61,12 +63,14 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	return &Service{
 		cfg: cfg, deps: deps, book: book,
 		rpc:     front.NewRPC(invoker, gate),
+		logs:    logs.New(book, deps.Routes, deps.Nodes),
 		handler: front.New(invoker, gate, deps.Log),
 	}, nil
 }
 
-// Register adds InvokeService to a dispatcher.
+// Register adds InvokeService and LogService to a dispatcher.
 func (s *Service) Register(server *connect.Server) {
+	hearthv1connect.RegisterLogServiceHandler(server, s.logs)
 	hearthv1connect.RegisterInvokeServiceHandler(server, s.rpc)
 }
 

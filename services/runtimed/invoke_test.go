@@ -158,9 +158,9 @@ func TestTakenAway(t *testing.T) {
 		away   func(h *house)
 		reason string
 	}{
-		"cancelled": {func(h *house) { h.control.release("run-1", hearthv1.RunReason_RUN_REASON_CANCELLED) }, "REGISTRATION_DRAINING"},
+		"cancelled": {func(h *house) { h.control.release("run-1", hearthv1.RunReason_RUN_REASON_CANCELLED) }, "INVOCATION_LOST"},
 		"drained":   {func(h *house) { h.control.release("run-1", hearthv1.RunReason_RUN_REASON_NODE_DRAINED) }, ""},
-		"fenced":    {func(h *house) { h.control.edit(func() { h.control.forgotten = true; clear(h.control.runs) }) }, "NODE_FENCED"},
+		"fenced":    {func(h *house) { h.control.edit(func() { h.control.forgotten = true; clear(h.control.runs) }) }, "INVOCATION_LOST"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, func(t *testing.T, h *house) {

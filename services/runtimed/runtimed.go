@@ -18,6 +18,7 @@ import (
 	"github.com/hearth-run/hearth/services/runtimed/internal/folder"
 	"github.com/hearth-run/hearth/services/runtimed/internal/node"
 	"github.com/hearth-run/hearth/services/runtimed/internal/peers"
+	"github.com/hearth-run/hearth/services/runtimed/internal/runlogs"
 	"github.com/hearth-run/hearth/services/runtimed/internal/source"
 	"github.com/hearth-run/hearth/services/runtimed/internal/upstream"
 )
@@ -54,6 +55,8 @@ type Service struct {
 	desk  *desk.Desk
 	node  *node.Node
 	peers *peers.Book
+	runs  *runlogs.Service
+	log   *slog.Logger
 }
 
 // Version is what nodes say of themselves.
@@ -83,7 +86,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure runtimed: %w", err)
 	}
-	s := &Service{}
+	s := &Service{runs: runlogs.New(cfg.Workspace, cfg.name()), log: deps.Log}
 	s.desk = s.newDesk(deps)
 	server := &upstream.Server{
 		Functions: deps.Functions, Runtime: deps.Runtime, Clock: deps.Clock,
@@ -113,9 +116,11 @@ func nodeConfig(cfg Config, deps Deps) node.Config {
 	}
 }
 
-// Register adds FunctionRuntime, as gateways use it, to a dispatcher.
+// Register adds FunctionRuntime and LogService, as gateways use them, to a
+// dispatcher.
 func (s *Service) Register(server *connect.Server) {
 	executorv1connect.RegisterFunctionRuntimeHandler(server, s.desk)
+	hearthv1connect.RegisterLogServiceHandler(server, s.runs)
 }
 
 // Ready says why calls are refused: the node has no lease.
@@ -131,12 +136,17 @@ func (s *Service) Ready() error {
 // Errors: another process holds Config.Data; the control plane refuses the node
 // for good.
 func (s *Service) Run(ctx context.Context) error {
-	if s.peers == nil {
-		return s.node.Run(ctx)
-	}
-	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
+	// What others wait for goes on until the node has drained.
+	aside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var children sync.WaitGroup
-	children.Go(func() { s.peers.Run(watch) })
+	children.Go(func() {
+		if err := s.runs.Run(aside); err != nil {
+			s.log.Warn("logs can be read and not be followed", "cause", err)
+		}
+	})
+	if s.peers != nil {
+		children.Go(func() { s.peers.Run(aside) })
+	}
 	defer children.Wait()
 	defer stop()
 	return s.node.Run(ctx)

@@ -1612,7 +1612,10 @@ type Route struct {
 	Phase   RunPhase  `protobuf:"varint,7,opt,name=phase,proto3,enum=hearth.v1.RunPhase" json:"phase,omitempty"`
 	Reason  RunReason `protobuf:"varint,8,opt,name=reason,proto3,enum=hearth.v1.RunReason" json:"reason,omitempty"`
 	// false for a task, which cannot be invoked.
-	Function      bool `protobuf:"varint,9,opt,name=function,proto3" json:"function,omitempty"`
+	Function bool `protobuf:"varint,9,opt,name=function,proto3" json:"function,omitempty"`
+	// Where the log of the Run is: the address of the node that holds it or, while
+	// none does, of the last one that did. Empty before the first placement.
+	LogAddress    string `protobuf:"bytes,10,opt,name=log_address,json=logAddress,proto3" json:"log_address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1708,6 +1711,13 @@ func (x *Route) GetFunction() bool {
 		return x.Function
 	}
 	return false
+}
+
+func (x *Route) GetLogAddress() string {
+	if x != nil {
+		return x.LogAddress
+	}
+	return ""
 }
 
 var File_hearth_v1_node_proto protoreflect.FileDescriptor
@@ -1811,7 +1821,7 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18?R\tnamespace\x12\x1d\n" +
 	"\x04name\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18?R\x04name\":\n" +
 	"\x10GetRouteResponse\x12&\n" +
-	"\x05route\x18\x01 \x01(\v2\x10.hearth.v1.RouteR\x05route\"\x96\x02\n" +
+	"\x05route\x18\x01 \x01(\v2\x10.hearth.v1.RouteR\x05route\"\xb7\x02\n" +
 	"\x05Route\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -1821,7 +1831,10 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\aaddress\x18\x06 \x01(\tR\aaddress\x12)\n" +
 	"\x05phase\x18\a \x01(\x0e2\x13.hearth.v1.RunPhaseR\x05phase\x12,\n" +
 	"\x06reason\x18\b \x01(\x0e2\x14.hearth.v1.RunReasonR\x06reason\x12\x1a\n" +
-	"\bfunction\x18\t \x01(\bR\bfunction*k\n" +
+	"\bfunction\x18\t \x01(\bR\bfunction\x12\x1f\n" +
+	"\vlog_address\x18\n" +
+	" \x01(\tR\n" +
+	"logAddress*k\n" +
 	"\tNodeState\x12\x1a\n" +
 	"\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10NODE_STATE_READY\x10\x01\x12\x17\n" +

@@ -59,6 +59,7 @@ func place(t *step) {
 	t.s.Stage = Placed
 	t.s.Attempt++
 	t.s.Node, t.s.Endpoint, t.s.Settled = t.e.Node, t.e.Endpoint, ""
+	t.s.LogEndpoint = t.e.Endpoint
 	t.s.ExitCode = nil
 	t.s.PlacedAt, t.s.StartedAt, t.s.ReadyAt, t.s.RetryAt = t.now, time.Time{}, time.Time{}, time.Time{}
 	if t.s.FirstPlaced.IsZero() {
@@ -88,7 +89,7 @@ func ready(t *step) {
 // uid is new, so the triple is.
 func adopt(t *step) {
 	t.s.Stage = Placed
-	t.s.Node, t.s.Endpoint = t.e.Node, t.e.Endpoint
+	t.s.Node, t.s.Endpoint, t.s.LogEndpoint = t.e.Node, t.e.Endpoint, t.e.Endpoint
 	t.s.PlacedAt, t.s.StartedAt, t.s.ReadyAt = t.now, time.Time{}, time.Time{}
 	t.say(Assigned, "assigned to the next process of its node")
 }

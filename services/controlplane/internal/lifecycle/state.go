@@ -80,6 +80,9 @@ type State struct {
 	// Node and Endpoint are set while a reservation is held.
 	Node     string `json:",omitempty"`
 	Endpoint string `json:",omitempty"`
+	// LogEndpoint is Endpoint, and stays when the reservation ends: the log of a Run
+	// outlives it.
+	LogEndpoint string `json:",omitempty"`
 	// Settled is the node whose report closed the attempt: its repeats are welcome.
 	Settled string `json:",omitempty"`
 	// Avoid is the node of the attempt before, which the next placement goes round

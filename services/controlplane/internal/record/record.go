@@ -131,6 +131,7 @@ func (r *Run) Route() *hearthv1.Route {
 	out := &hearthv1.Route{
 		Namespace: r.Namespace, Name: r.Name, RunUid: r.UID, Attempt: int32(r.State.Attempt), NodeUid: r.State.Node,
 		Phase: hearthv1.RunPhase(r.State.Phase()), Reason: hearthv1.RunReason(r.State.Reason), Function: !r.Policy.Task,
+		LogAddress: r.State.LogEndpoint,
 	}
 	if r.State.Stage == lifecycle.Ready {
 		out.Address = r.State.Endpoint

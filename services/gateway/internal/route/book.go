@@ -132,14 +132,15 @@ func (b *Book) take(wire *hearthv1.Route) (*Route, error) {
 	b.release(b.runs[wire.GetRunUid()].host)
 	r := &Route{
 		// Names that many routes share are kept once.
-		Namespace: unique.Make(wire.GetNamespace()).Value(),
-		NodeUID:   unique.Make(wire.GetNodeUid()).Value(),
-		Name:      wire.GetName(),
-		RunUID:    wire.GetRunUid(),
-		Attempt:   wire.GetAttempt(),
-		Phase:     wire.GetPhase(),
-		Reason:    wire.GetReason(),
-		Function:  wire.GetFunction(),
+		Namespace:  unique.Make(wire.GetNamespace()).Value(),
+		NodeUID:    unique.Make(wire.GetNodeUid()).Value(),
+		LogAddress: unique.Make(wire.GetLogAddress()).Value(),
+		Name:       wire.GetName(),
+		RunUID:     wire.GetRunUid(),
+		Attempt:    wire.GetAttempt(),
+		Phase:      wire.GetPhase(),
+		Reason:     wire.GetReason(),
+		Function:   wire.GetFunction(),
 	}
 	if h != nil && r.Phase == hearthv1.RunPhase_RUN_PHASE_READY {
 		r.Node = h.client

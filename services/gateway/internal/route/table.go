@@ -21,6 +21,8 @@ type Route struct {
 	Function bool
 	// Node calls the runtimed that serves the Run; nil unless Phase is READY.
 	Node executorv1connect.FunctionRuntimeClient
+	// LogAddress is where the Run's log is; empty before its first placement.
+	LogAddress string
 
 	hash uint64
 }

@@ -180,8 +180,9 @@ func (d *Desk) failed(ctx context.Context, e *Entry, req *executorv1.InvokeFunct
 	var peer *connect.Error
 	answered := errors.As(err, &peer) && peer.IsRemote()
 	if ctx.Err() == nil && e.Work.Err() != nil {
-		// We cut it off ourselves.
-		return fmt.Errorf("%w: %w", context.Cause(e.Work), err)
+		// We cut it off ourselves, after it was dispatched: no refusal, and its caller
+		// must not take it for one.
+		return fmt.Errorf("%w: %w: %w", ErrCut, context.Cause(e.Work), err)
 	}
 	if ctx.Err() != nil && !answered {
 		return ctx.Err()

@@ -20,6 +20,7 @@ var (
 	ErrNotReady       = errors.New("run is not ready")
 	ErrDraining       = errors.New("run is being released")
 	ErrLifetime       = errors.New("run's lifetime has passed")
+	ErrCut            = errors.New("call was cut off")
 	ErrRuntime        = errors.New("runtime server is unreachable")
 	ErrPeer           = errors.New("peer is unreachable")
 	ErrResponse       = errors.New("response is too large")
@@ -32,6 +33,8 @@ var Edge = edge.Table{
 	{Err: ErrRegistrationID, Code: connect.CodeInvalidArgument, Reason: "INVALID_ARGUMENT", Text: "registration.registration_id must be empty on this hop: the node fills it in"},
 	{Err: ErrHeader, Code: connect.CodeInvalidArgument, Reason: "INVALID_ARGUMENT", Text: "a header is invalid"},
 	{Err: ErrInput, Code: connect.CodeInvalidArgument, Reason: "INVALID_ARGUMENT", Text: "input has more than 1048576 bytes"},
+	// Before ErrFenced: a call that was cut off had been dispatched, whatever for.
+	{Err: ErrCut, Code: connect.CodeUnavailable, Reason: "INVOCATION_LOST", Text: "this node gave the Run up while the call ran; whether it took effect is unknown"},
 	{Err: ErrFenced, Code: connect.CodeFailedPrecondition, Reason: "NODE_FENCED", Text: "this node does not serve that attempt of the Run: look up its route again"},
 	{Err: ErrNotFound, Code: connect.CodeNotFound, Reason: "RUN_NOT_FOUND", Text: "this node does not hold the Run"},
 	{Err: ErrEnded, Code: connect.CodeNotFound, Reason: "RUN_ENDED", Text: "the Run has ended"},
