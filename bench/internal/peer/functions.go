@@ -83,7 +83,7 @@ func awaitReady(ctx context.Context, runs hearthv1connect.RunServiceClient, wait
 		case phase == hearthv1.RunPhase_RUN_PHASE_READY:
 			delete(waiting, run.GetUid())
 		case phase > hearthv1.RunPhase_RUN_PHASE_READY:
-			return fmt.Errorf("Run %s has ended: %s", run.GetName(), run.GetStatus().GetMessage())
+			return fmt.Errorf("wait for Run %s, which has ended: %s", run.GetName(), run.GetStatus().GetMessage())
 		}
 	}
 	return nil
