@@ -84,31 +84,29 @@ handle() {
 				t.Errorf("after %s: %q", after, got)
 			}
 		}
-		for range 2 {
-			if got := f.call("answer"); got != "done\n" {
-				t.Errorf("answer %q", got)
-			}
-			f.gone(6)
-			ok("an answer")
-			f.fails(0, "fail", connect.CodeInternal, "HANDLER_ERROR")
-			f.gone(6)
-			ok("a failure")
-			f.fails(700*time.Millisecond, "hang", connect.CodeDeadlineExceeded, "DEADLINE_EXCEEDED")
-			f.gone(6)
-			ok("a timeout")
-			ctx, cancel := context.WithCancel(context.Background())
-			go func() {
-				f.inFlight(1)
-				f.appears("pids", 6)
-				cancel()
-			}()
-			if _, err := f.invoke(ctx, 0, "hang"); connect.CodeOf(err) != connect.CodeCanceled {
-				t.Errorf("cancel: %v", err)
-			}
-			f.inFlight(0)
-			f.gone(6)
-			ok("a cancel")
+		if got := f.call("answer"); got != "done\n" {
+			t.Errorf("answer %q", got)
 		}
+		f.gone(6)
+		ok("an answer")
+		f.fails(0, "fail", connect.CodeInternal, "HANDLER_ERROR")
+		f.gone(6)
+		ok("a failure")
+		f.fails(700*time.Millisecond, "hang", connect.CodeDeadlineExceeded, "DEADLINE_EXCEEDED")
+		f.gone(6)
+		ok("a timeout")
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			f.inFlight(1)
+			f.appears("pids", 6)
+			cancel()
+		}()
+		if _, err := f.invoke(ctx, 0, "hang"); connect.CodeOf(err) != connect.CodeCanceled {
+			t.Errorf("cancel: %v", err)
+		}
+		f.inFlight(0)
+		f.gone(6)
+		ok("a cancel")
 		go func() { _, _ = f.invoke(context.Background(), 0, "hang") }()
 		f.inFlight(1)
 		f.appears("pids", 6)
