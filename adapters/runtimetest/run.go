@@ -17,6 +17,8 @@ type Options struct {
 	// Soon is how long something may take that the contract wants at once; it is
 	// generous because machines are busy. 0 is 10 s.
 	Soon time.Duration
+	// Wait is how long to wait for a target that is starting; 0 is Soon.
+	Wait time.Duration
 	// Storm is how many invocations a storm has at once; 0 is 1000.
 	Storm int
 	// Done is called after each case, from one goroutine at a time. May be nil.
@@ -35,6 +37,9 @@ func Run(ctx context.Context, target Target, options Options) ([]Result, error) 
 	}
 	if options.Soon == 0 {
 		options.Soon = 10 * time.Second
+	}
+	if options.Wait == 0 {
+		options.Wait = options.Soon
 	}
 	if options.Storm == 0 {
 		options.Storm = 1000
@@ -56,7 +61,7 @@ func runOver(ctx context.Context, target *Target, options Options, protocol Prot
 		return nil, err
 	}
 	defer w.close()
-	functions, err := w.find(ctx, options.Soon)
+	functions, err := w.find(ctx, options.Wait)
 	if err != nil {
 		return nil, err
 	}

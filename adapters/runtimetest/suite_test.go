@@ -109,7 +109,7 @@ func TestViolationsAreSeen(t *testing.T) {
 			cfg.Broken = sw
 			target := fake(t, cfg)
 			target.Protocols = protocols[i%2 : i%2+1]
-			for _, r := range run(t, target, runtimetest.Options{Only: sw.Breaks, Soon: hasty, Storm: crowd}) {
+			for _, r := range run(t, target, runtimetest.Options{Only: sw.Breaks, Soon: hasty, Wait: soon, Storm: crowd}) {
 				if r.Verdict != runtimetest.Fail {
 					t.Errorf("%s is %s: %s", r.ID, r.Verdict, r.Seen)
 				}

@@ -136,7 +136,10 @@ func (r *Runtime) admit(ctx context.Context, req *executorv1.RegisterFunctionReq
 	}
 	if current != nil && r.is("hung-load-wedges") && current.state == registering {
 		r.mu.Unlock()
-		<-current.loaded
+		select {
+		case <-current.loaded:
+		case <-r.ctx.Done():
+		}
 		r.mu.Lock()
 	}
 	g := r.create(req, current)

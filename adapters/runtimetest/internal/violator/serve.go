@@ -34,7 +34,7 @@ func Serve(cfg Settings) (*Server, error) {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
-		Handler:           mux,
+		Handler:           s.counted(mux),
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 2000},
@@ -47,6 +47,18 @@ func Serve(cfg Settings) (*Server, error) {
 	s.listener = listener
 	s.served.Go(func() { _ = s.http.Serve(listener) })
 	return s, nil
+}
+
+// counted serves only while the fake lives, and lets Close wait for it.
+func (s *Server) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.fake.begin() {
+			http.Error(w, errClosed.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		defer s.fake.work.Done()
+		next.ServeHTTP(w, r)
+	})
 }
 
 // URL is where the fake listens.
@@ -81,8 +93,8 @@ func (s *Server) Restart(context.Context) error {
 
 // Close ends the fake and everything in it.
 func (s *Server) Close() error {
-	s.fake.Close()
 	err := s.http.Close()
 	s.served.Wait()
+	s.fake.Close()
 	return err
 }

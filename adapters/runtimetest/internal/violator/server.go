@@ -79,6 +79,17 @@ func (r *Runtime) Close() {
 	r.work.Wait()
 }
 
+// begin says whether a request may begin. Close waits for those that did, so each
+// ends with work.Done.
+func (r *Runtime) begin() bool {
+	r.working.Lock()
+	defer r.working.Unlock()
+	if !r.closed {
+		r.work.Add(1)
+	}
+	return !r.closed
+}
+
 // background runs do until the fake is closed; after that it is not started.
 func (r *Runtime) background(do func()) {
 	r.working.Lock()
