@@ -130,6 +130,7 @@ func (a *attempt) send(i item) error {
 	res := &serverless.WorkerExecutionResponse{
 		RequestId: h.GetRequestId(), SessionId: h.GetSessionId(), WorkerId: a.worker.cfg.ID,
 		ContainerId: a.box.ID, CheckpointId: a.box.Checkpoint, Success: true, Budgets: a.worker.budgets(a.box, h),
+		Start: came(h, a.box.Checkpoint),
 	}
 	if i.payload != nil {
 		a.call.begun = true
@@ -138,6 +139,18 @@ func (a *attempt) send(i item) error {
 		res.Data = &serverless.WorkerExecutionResponse_Logs{Logs: i.logs}
 	}
 	return a.call.stream.Send(res)
+}
+
+// came says how a call came to its container: what happened, not what was asked.
+func came(h *serverless.WorkerExecutionRequest, checkpoint string) serverless.ContainerStart {
+	switch {
+	case h.GetContainerId() != "":
+		return serverless.ContainerStart_CONTAINER_START_SESSION
+	case checkpoint != "":
+		return serverless.ContainerStart_CONTAINER_START_CHECKPOINT
+	default:
+		return serverless.ContainerStart_CONTAINER_START_COLD
+	}
 }
 
 func (a *attempt) put(i item) {

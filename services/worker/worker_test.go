@@ -107,6 +107,7 @@ type answer struct {
 	payload    []byte
 	container  string
 	checkpoint string
+	start      serverless.ContainerStart
 	envelope   struct {
 		OK        bool
 		Value     any
@@ -159,7 +160,7 @@ func (h *house) send(ctx context.Context, header *serverless.WorkerExecutionRequ
 		if err != nil {
 			return a, err
 		}
-		a.container, a.checkpoint = res.GetContainerId(), res.GetCheckpointId()
+		a.container, a.checkpoint, a.start = res.GetContainerId(), res.GetCheckpointId(), res.GetStart()
 		a.logs += res.GetLogs()
 		a.payload = append(a.payload, res.GetPayload()...)
 	}
@@ -189,6 +190,9 @@ func TestSessionKeepsState(t *testing.T) {
 	second, err := h.execute(t.Context(), &serverless.WorkerExecutionRequest{RequestId: "r2", SessionId: "s", ContainerId: &first.container}, source, "count")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if first.start != serverless.ContainerStart_CONTAINER_START_COLD || second.start != serverless.ContainerStart_CONTAINER_START_SESSION {
+		t.Errorf("started %v, then %v", first.start, second.start)
 	}
 	if second.envelope.Value != 2.0 || second.container != first.container {
 		t.Errorf("second call: %+v", second)

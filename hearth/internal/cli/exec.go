@@ -196,9 +196,27 @@ func open(answer []byte) (json.RawMessage, error) {
 
 // explainStart says where and how a call ran.
 func explainStart(last *serverless.ClientExecutionResponse) string {
-	start := "cold"
-	if id := last.GetCheckpointId(); id != "" {
-		start = "from " + id
+	line := fmt.Sprintf("ran on worker %s in container %s, %s", last.GetWorkerId(), last.GetContainerId(), howStarted(last))
+	for _, b := range last.GetBudgets() {
+		if b.GetKind() == serverless.ResourceKind_RESOURCE_KIND_MEMORY {
+			line += fmt.Sprintf(", with %s of memory", mebibytes(b.GetAlloc()))
+		}
 	}
-	return fmt.Sprintf("ran on worker %s in container %s, started %s", last.GetWorkerId(), last.GetContainerId(), start)
+	return line
+}
+
+// howStarted says how a call came to its container.
+func howStarted(last *serverless.ClientExecutionResponse) string {
+	switch last.GetStart() {
+	case serverless.ContainerStart_CONTAINER_START_COLD:
+		return "started cold"
+	case serverless.ContainerStart_CONTAINER_START_CHECKPOINT:
+		return "started from " + last.GetCheckpointId()
+	case serverless.ContainerStart_CONTAINER_START_POOLED:
+		return "which stood ready, started from " + last.GetCheckpointId()
+	case serverless.ContainerStart_CONTAINER_START_SESSION:
+		return "the session's own"
+	default:
+		return "and its worker does not say how it started"
+	}
 }

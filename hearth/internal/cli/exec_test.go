@@ -3,6 +3,8 @@ package cli
 import (
 	"slices"
 	"testing"
+
+	"github.com/hearth-run/hearth/gen/serverless"
 )
 
 func TestImports(t *testing.T) {
@@ -23,6 +25,24 @@ func TestBytes(t *testing.T) {
 		var got bytesFlag
 		if got.UnmarshalText([]byte(text)) == nil {
 			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+func TestExplainStart(t *testing.T) {
+	for start, want := range map[serverless.ContainerStart]string{
+		serverless.ContainerStart_CONTAINER_START_COLD:       "ran on worker w in container c, started cold, with 64Mi of memory",
+		serverless.ContainerStart_CONTAINER_START_CHECKPOINT: "ran on worker w in container c, started from zygote, with 64Mi of memory",
+		serverless.ContainerStart_CONTAINER_START_POOLED:     "ran on worker w in container c, which stood ready, started from zygote, with 64Mi of memory",
+		serverless.ContainerStart_CONTAINER_START_SESSION:    "ran on worker w in container c, the session's own, with 64Mi of memory",
+		serverless.ContainerStart_CONTAINER_START_UNKNOWN:    "ran on worker w in container c, and its worker does not say how it started, with 64Mi of memory",
+	} {
+		last := &serverless.ClientExecutionResponse{
+			WorkerId: "w", ContainerId: "c", CheckpointId: "zygote", Start: start,
+			Budgets: []*serverless.ResourceBudget{{Kind: serverless.ResourceKind_RESOURCE_KIND_MEMORY, Alloc: 64 << 20}},
+		}
+		if got := explainStart(last); got != want {
+			t.Errorf("%v: %s", start, got)
 		}
 	}
 }

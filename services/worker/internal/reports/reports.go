@@ -125,14 +125,15 @@ func wait(ctx context.Context, d time.Duration) {
 }
 
 // introduce tells a router that does not know the worker everything: the worker,
-// its load, its containers. What was queued is older than that, but for what was
-// removed.
+// its containers, its load. What was queued before is older than that and is not
+// told after it, but for what was removed.
 func (r *Reporter) introduce(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if _, err := r.router.PostWorkerStatus(ctx, r.source.Worker()); err != nil {
 		return false, err
 	}
+	r.supersede()
 	for _, status := range r.source.Containers() {
 		if _, err := r.router.PostExecutorStatus(ctx, status); err != nil {
 			return false, err
@@ -172,6 +173,15 @@ func (r *Reporter) flush(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
+}
+
+// supersede drops queued states that the source's own, read next, are newer than.
+func (r *Reporter) supersede() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = slices.DeleteFunc(r.pending, func(status *serverless.ExecutorStatus) bool {
+		return status.GetStatus() == serverless.Status_STATUS_READY || status.GetStatus() == serverless.Status_STATUS_BUSY
+	})
 }
 
 func (r *Reporter) sent(status *serverless.ExecutorStatus) {

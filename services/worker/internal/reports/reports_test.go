@@ -102,6 +102,7 @@ func TestARouterIsToldAgain(t *testing.T) {
 		expect("a router that forgot", "d STATUS_BUSY", "worker STATUS_READY", "live STATUS_READY", "load")
 
 		router.set(func() { router.down, router.knows = true, false })
+		reporter.Post(&serverless.ExecutorStatus{ContainerId: "live", Status: serverless.Status_STATUS_BUSY}) // older than what is told anew
 		reporter.Post(&serverless.ExecutorStatus{ContainerId: "e", Status: serverless.Status_STATUS_REMOVED})
 		expect("a router that is down")
 		router.set(func() { router.down = false })
