@@ -130,16 +130,20 @@ func TestSources(t *testing.T) {
 	if got := h.call(t, "folder", "null"); got.body != `["hi",false,3]` {
 		t.Errorf("%d %s", got.status, got.body)
 	}
-	tooBig := []string{"run", "create", "big", "-r", "python", "--handler", "app.hello", "--source", dir}
+	// What is too large for a Run itself travels as an archive.
 	write("data.bin", strings.Repeat("x", 1<<20))
-	if _, stderr := h.run(t, 2, tooBig...); !strings.Contains(stderr, "1 MiB") {
-		t.Errorf("too big: %q", stderr)
+	h.create(t, "large", "python", "app.hello", dir)
+	if got := h.call(t, "large", "null"); got.body != `["hi",false,3]` {
+		t.Errorf("%d %s", got.status, got.body)
 	}
-	write("data.bin", "")
+	if out, _ := h.run(t, 0, "run", "get", "large"); !strings.Contains(out, "archive:") {
+		t.Errorf("the source is no archive: %s", out)
+	}
+	linked := []string{"run", "create", "linked", "-r", "python", "--handler", "app.hello", "--source", dir}
 	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr := h.run(t, 2, tooBig...); !strings.Contains(stderr, "link is no regular file") {
+	if _, stderr := h.run(t, 2, linked...); !strings.Contains(stderr, "link is no regular file") {
 		t.Errorf("a link: %q", stderr)
 	}
 }

@@ -37,6 +37,7 @@ type grammar struct {
 	Demo         demoCmd         `cmd:"" help:"Start Hearth in a temporary folder and call the examples."`
 	Run          runCmds         `cmd:"" help:"Create and look after Runs."`
 	Invoke       invokeCmd       `cmd:"" help:"Call a function."`
+	Logs         logsCmd         `cmd:"" help:"Show what a function wrote."`
 	Exec         execCmd         `cmd:"" help:"Run a function of a Python file in a sandbox."`
 	Status       statusCmd       `cmd:"" help:"Say what runs and whether it can be reached."`
 	Node         nodeCmds        `cmd:"" help:"List and drain nodes."`
@@ -62,7 +63,7 @@ type runCmds struct {
 	List   runListCmd   `cmd:"" help:"List Runs."`
 	Get    runGetCmd    `cmd:"" help:"Show one Run."`
 	Watch  runWatchCmd  `cmd:"" help:"Follow what happens to Runs, a line for each change."`
-	Wait   runWaitCmd   `cmd:"" help:"Wait until a Run is ready or has ended."`
+	Wait   runWaitCmd   `cmd:"" help:"Wait until a Run is ready or, a task, has ended."`
 	Cancel runCancelCmd `cmd:"" help:"End a Run."`
 	Delete runDeleteCmd `cmd:"" help:"End a Run and remove it."`
 }
@@ -128,7 +129,10 @@ func newParser(commands *grammar, shell Shell, options ...kong.Option) (*kong.Ko
 // report says what went wrong and chooses the exit code.
 func report(w io.Writer, err error) int {
 	fmt.Fprintln(w, "hearth: "+strings.TrimSpace(explain(err)))
+	var task exitError
 	switch {
+	case errors.As(err, &task):
+		return task.code
 	case errors.As(err, new(usageError)):
 		fmt.Fprintln(w, "See `hearth --help`, or --help after a command.")
 		return exitUsage

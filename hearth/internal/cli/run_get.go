@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -47,6 +48,8 @@ func describe(w io.Writer, r *hearthv1.Run) error {
 		{"Runtime:", spec.GetRuntime()},
 		{"Mode:", mode(spec)},
 		{"Handler:", spec.GetFunction().GetHandler()},
+		{"Entrypoint:", spec.GetTask().GetEntrypoint()},
+		{"Arguments:", arguments(spec.GetTask().GetArgs())},
 		{"Phase:", phase(r)},
 		{"Reason:", reason(r)},
 		{"Message:", status.GetMessage()},
@@ -58,9 +61,41 @@ func describe(w io.Writer, r *hearthv1.Run) error {
 		{"Started:", moment(status.GetStartTime())},
 		{"Ready:", moment(status.GetReadyTime())},
 		{"Finished:", moment(status.GetFinishTime())},
+		{"Exit code:", exitCode(status)},
 		{"Outputs:", pairs(status.GetOutputs())},
 	}
-	return output.Rows(w, nil, slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" }))
+	if err := output.Rows(w, nil, slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })); err != nil {
+		return err
+	}
+	return errors.Join(section(w, "Standard output:", status.GetStdout()), section(w, "Standard error:", status.GetStderr()))
+}
+
+// section prints what a task wrote, as it is.
+func section(w io.Writer, title, text string) error {
+	if text == "" {
+		return nil
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n%s", title, text)
+	return err
+}
+
+func exitCode(s *hearthv1.RunStatus) string {
+	if s.ExitCode == nil {
+		return ""
+	}
+	return fmt.Sprint(s.GetExitCode())
+}
+
+// arguments are a task's, each as a shell would read it.
+func arguments(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = quote(arg)
+	}
+	return strings.ReplaceAll(strings.Join(words, " "), "\n", `\n`)
 }
 
 func pairs(m map[string]string) string {

@@ -11,7 +11,7 @@ import (
 
 type runWaitCmd struct {
 	Name    string        `arg:"" help:"Name of the Run."`
-	For     string        `help:"What to wait for: ready (a function can be called) or end." enum:"ready,end" default:"ready"`
+	For     string        `help:"What to wait for: ready (a function can be called) or end. A task is waited for to its end, and its exit code is the command's." enum:"ready,end" default:"ready"`
 	Timeout time.Duration `help:"How long to wait; then the exit code is 124." default:"2m"`
 	namespaceFlag
 	outputFlag
@@ -28,13 +28,9 @@ func (c *runWaitCmd) Run(ctx context.Context, shell *Shell) error {
 	if err != nil {
 		return fmt.Errorf("wait for Run %s: %w", c.Name, err)
 	}
-	run, to := res.GetRun(), toReady
-	if c.For == "end" || run.GetSpec().GetTask() != nil {
-		to = toEnd
-	}
-	run, err = await(ctx, clients.runs, run, c.Timeout, to, progress(shell.Err))
+	run, err := await(ctx, clients.runs, res.GetRun(), c.Timeout, aim(res.GetRun(), c.For == "end"), progress(shell.Err))
 	if err != nil {
-		return err
+		return verdict(run, err)
 	}
 	return output.One(shell.Out, c.Output, runView(), run)
 }

@@ -1,48 +1,90 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
+	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 )
 
-// Bounds of an inline source.
+// Bounds of an inline source. What is larger travels as an archive.
 const (
 	maxSourceBytes = 1 << 20
 	maxSourceFiles = 1000
 )
 
+// errLarge says that a source is no inline one.
+var errLarge = errors.New("too large for an inline source")
+
 // skipped are folders that are no part of a function's code.
 var skipped = []string{".git", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 
-// readSource reads a file, or every file beneath a folder, into a Run's source.
-func readSource(name string) (*hearthv1.Source, error) {
-	info, err := os.Stat(name)
+// sourceFlags say where the code of a Run comes from.
+type sourceFlags struct {
+	Source       string `help:"Folder or file with the code; a .tar.gz file, and what has more than 1 MiB, is uploaded as an archive." placeholder:"PATH"`
+	Git          string `help:"Repository with the code, instead of --source." placeholder:"URL"`
+	Ref          string `help:"With --git: branch, tag or commit." default:"HEAD" placeholder:"REF"`
+	Subdirectory string `help:"With --git: the folder of the repository to use." placeholder:"FOLDER"`
+}
+
+func (f sourceFlags) none() bool { return f.Source == "" && f.Git == "" }
+
+func (f sourceFlags) check() error {
+	switch {
+	case f.Source != "" && f.Git != "":
+		return usagef("--source and --git exclude each other: name one place")
+	case f.Git == "" && (f.Subdirectory != "" || f.Ref != "HEAD"):
+		return usagef("--ref and --subdirectory are for --git")
+	}
+	return nil
+}
+
+// source reads what the flags name; an archive is uploaded first. nil: they name
+// nothing.
+func (f sourceFlags) source(ctx context.Context, runs hearthv1connect.RunServiceClient) (*hearthv1.Source, error) {
+	switch {
+	case f.none():
+		return nil, nil
+	case f.Git != "":
+		return &hearthv1.Source{Kind: &hearthv1.Source_Git{Git: &hearthv1.GitSource{Url: f.Git, Ref: f.Ref, Subdirectory: f.Subdirectory}}}, nil
+	}
+	info, err := os.Stat(f.Source)
 	if err != nil {
 		return nil, usagef("--source: %w", err)
 	}
-	folder, file := name, "."
+	if info.Mode().IsRegular() && (strings.HasSuffix(f.Source, ".tar.gz") || strings.HasSuffix(f.Source, ".tgz")) {
+		return uploadFile(ctx, runs, f.Source)
+	}
+	folder, file := f.Source, "."
 	if !info.IsDir() {
-		folder, file = filepath.Split(filepath.Clean(name))
+		folder, file = filepath.Split(filepath.Clean(f.Source))
 	}
-	source, err := collect(os.DirFS(filepath.Clean(folder)), file)
-	if err != nil {
-		return nil, usagef("--source %s: %w", name, err)
+	fsys := os.DirFS(filepath.Clean(folder))
+	source, err := collect(fsys, file)
+	if errors.Is(err, errLarge) {
+		source, err = uploadFolder(ctx, runs, fsys, file)
 	}
-	return source, nil
+	if err != nil && !errors.As(err, new(uploadError)) {
+		err = usagef("--source %s: %w", f.Source, err)
+	}
+	return source, err
 }
 
 // collect reads one file of fsys, or all beneath a folder, under their paths
-// from there.
+// from there, into an inline source.
+// Errors: errLarge, what cannot be part of a source, those of the file system.
 func collect(fsys fs.FS, root string) (*hearthv1.Source, error) {
-	c := &collector{fsys: fsys, root: root}
-	if err := fs.WalkDir(fsys, root, c.visit); err != nil {
+	c := &collector{fsys: fsys}
+	if err := pieces(fsys, root, c.add); err != nil {
 		return nil, err
 	}
 	if len(c.files) == 0 {
@@ -51,38 +93,35 @@ func collect(fsys fs.FS, root string) (*hearthv1.Source, error) {
 	return &hearthv1.Source{Kind: &hearthv1.Source_Inline{Inline: &hearthv1.InlineSource{Files: c.files}}}, nil
 }
 
+// pieces visits the files that belong to a source: each passes its path in fsys,
+// and the path that it has in the source.
+func pieces(fsys fs.FS, root string, each func(name, as string) error) error {
+	return fs.WalkDir(fsys, root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if name != root && slices.Contains(skipped, entry.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		case path.Ext(name) == ".pyc":
+			return nil
+		case name == root:
+			return each(name, path.Base(name))
+		case !entry.Type().IsRegular():
+			return fmt.Errorf("%s is no regular file; a source has files and folders only: copy what it leads to", name)
+		case root == ".":
+			return each(name, name)
+		}
+		return each(name, name[len(root)+1:])
+	})
+}
+
 type collector struct {
 	fsys  fs.FS
-	root  string
 	files []*hearthv1.InlineFile
 	bytes int64
-}
-
-func (c *collector) visit(name string, entry fs.DirEntry, err error) error {
-	switch {
-	case err != nil:
-		return err
-	case entry.IsDir():
-		if name != c.root && slices.Contains(skipped, entry.Name()) {
-			return fs.SkipDir
-		}
-		return nil
-	case path.Ext(name) == ".pyc":
-		return nil
-	case name == c.root:
-		return c.add(name, path.Base(name))
-	case !entry.Type().IsRegular():
-		return fmt.Errorf("%s is no regular file; a source has files and folders only: copy what it leads to", name)
-	}
-	return c.add(name, c.relative(name))
-}
-
-// relative is the name of a file as seen from the root.
-func (c *collector) relative(name string) string {
-	if c.root == "." {
-		return name
-	}
-	return name[len(c.root)+1:]
 }
 
 func (c *collector) add(name, as string) error {
@@ -90,11 +129,8 @@ func (c *collector) add(name, as string) error {
 	if err != nil {
 		return err
 	}
-	if c.bytes += info.Size(); c.bytes > maxSourceBytes {
-		return fmt.Errorf("more than %d bytes (1 MiB) in all, reached at %s; leave out what the function does not need", maxSourceBytes, name)
-	}
-	if len(c.files) == maxSourceFiles {
-		return fmt.Errorf("more than %d files; leave out what the function does not need", maxSourceFiles)
+	if c.bytes += info.Size(); c.bytes > maxSourceBytes || len(c.files) == maxSourceFiles {
+		return errLarge
 	}
 	data, err := fs.ReadFile(c.fsys, name)
 	if err != nil {

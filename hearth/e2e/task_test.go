@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hearth-run/hearth/hearth/internal/cli"
+)
+
+// task runs `hearth run create --task`, whose command ends the flags.
+func (h *house) task(t *testing.T, want int, name string, flags []string, command ...string) (stdout, stderr string) {
+	t.Helper()
+	args := append([]string{"run", "create", name, "--task", "--control-plane", h.doors["controlplane"]}, flags...)
+	args = append(append(args, "--"), command...)
+	var out, errs bytes.Buffer
+	shell := cli.Shell{In: strings.NewReader(""), Out: &out, Err: &errs, Environ: os.Environ()}
+	if code := cli.Main(context.Background(), shell, args); code != want {
+		t.Fatalf("hearth %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), code, want, &out, &errs)
+	}
+	return out.String(), errs.String()
+}
+
+// A task's exit code is that of the wait; its output and outputs are in its status.
+func TestTasks(t *testing.T) {
+	h := up(t)
+	bash := []string{"--runtime", "bash"}
+	script := "echo said; echo wrong >&2; echo answer=42 >> \"$HEARTH_OUTPUTS\"; exit 3"
+	h.task(t, 0, "fails", bash, script)
+	_, stderr := h.run(t, 3, "run", "wait", "fails")
+	if !strings.Contains(stderr, "EXIT_NONZERO") || !strings.Contains(stderr, "exit code 3") {
+		t.Errorf("the wait said %q", stderr)
+	}
+	out, _ := h.run(t, 0, "run", "get", "fails")
+	flat := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{"Phase: FAILED", "Exit code: 3", "Outputs: answer=42", "Standard output: said", "Standard error: wrong"} {
+		if !strings.Contains(flat, want) {
+			t.Errorf("no %q in %s", want, out)
+		}
+	}
+	var run struct {
+		Status struct {
+			ExitCode int
+			Stdout   string
+			Outputs  map[string]string
+		}
+	}
+	out, _ = h.run(t, 0, "run", "get", "fails", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &run); err != nil || run.Status.ExitCode != 3 || run.Status.Stdout != "said\n" || run.Status.Outputs["answer"] != "42" {
+		t.Errorf("%v: %s", err, out)
+	}
+
+	// What a shell took apart arrives as it was.
+	h.task(t, 0, "words", append(bash, "--wait", "-o", "name"), "printf", "%s|", "a b", "it's", "")
+	if out, _ := h.run(t, 0, "run", "get", "words"); !strings.Contains(out, "a b|it's||") {
+		t.Errorf("words: %s", out)
+	}
+	h.task(t, 7, "shell", append(bash, "--wait"), "bash", "-c", "exit 7")
+	h.run(t, 7, "run", "wait", "shell")
+
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "job.py"), []byte("import sys\nprint(sys.argv[1:])\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.task(t, 0, "file", []string{"--runtime", "python", "--source", dir, "--entrypoint", "job.py", "--wait"}, "one", "two")
+	if out, _ := h.run(t, 0, "run", "get", "file"); !strings.Contains(out, "['one', 'two']") {
+		t.Errorf("a file of the source: %s", out)
+	}
+
+	h.task(t, 0, "long", bash, "sleep 600")
+	h.run(t, 124, "run", "wait", "long", "--timeout", "100ms")
+	h.run(t, 0, "run", "cancel", "long", "--wait")
+	h.run(t, 1, "run", "wait", "long")
+	if _, stderr := h.run(t, 1, "logs", "long", "--gateway", h.doors["gateway"]); !strings.Contains(stderr, "RUN_NOT_FUNCTION") {
+		t.Errorf("logs of a task: %q", stderr)
+	}
+	h.task(t, 2, "both", append(bash, "--handler", "a.b"), "true")
+	h.task(t, 2, "nothing", bash)
+}
