@@ -171,7 +171,7 @@ type part struct {
 	stderr  *safeBuffer
 }
 
-// begin starts a service and returns once it says that it listens.
+// begin starts a service and returns once it says where it listens.
 func begin(t *testing.T, address string, args ...string) *part {
 	t.Helper()
 	p := &part{cmd: command(args...), address: address, stderr: &safeBuffer{}}
@@ -180,7 +180,7 @@ func begin(t *testing.T, address string, args ...string) *part {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.kill(syscall.SIGKILL) })
-	p.until(t, "listening")
+	p.until(t, "address")
 	return p
 }
 

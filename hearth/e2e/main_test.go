@@ -26,6 +26,12 @@ import (
 const actAsHearth = "E2E_ACT_AS_HEARTH"
 
 func TestMain(m *testing.M) {
+	if runtime := os.Getenv(actAsRuntime); runtime != "" {
+		listen, workspace, _ := strings.Cut(runtime, ",")
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		os.Exit(serveRuntime(ctx, listen, workspace))
+	}
 	if os.Getenv(actAsHearth) != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
