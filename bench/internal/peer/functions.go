@@ -44,7 +44,7 @@ func Create(ctx context.Context, dialer *dial.Dialer, control string, f Function
 	waiting := map[string]bool{}
 	for i := range n {
 		name := fmt.Sprintf("echo-%s-%d", f.Runtime, i)
-		res, err := runs.CreateRun(ctx, &hearthv1.CreateRunRequest{Name: name, Spec: f.spec()})
+		res, err := runs.CreateRun(ctx, &hearthv1.CreateRunRequest{Name: name, Spec: f.Spec()})
 		if err != nil {
 			return nil, fmt.Errorf("create %s: %w", name, err)
 		}
@@ -54,7 +54,8 @@ func Create(ctx context.Context, dialer *dial.Dialer, control string, f Function
 	return names, awaitReady(ctx, runs, waiting)
 }
 
-func (f Function) spec() *hearthv1.RunSpec {
+// Spec is that of a Run of the function.
+func (f Function) Spec() *hearthv1.RunSpec {
 	return &hearthv1.RunSpec{
 		Runtime: f.Runtime,
 		Source: &hearthv1.Source{Kind: &hearthv1.Source_Inline{Inline: &hearthv1.InlineSource{Files: []*hearthv1.InlineFile{
