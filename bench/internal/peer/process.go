@@ -77,3 +77,6 @@ func (p *Process) Stop() error {
 	}
 	return p.cmd.Wait()
 }
+
+// PID is the program's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
