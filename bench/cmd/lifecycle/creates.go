@@ -15,10 +15,13 @@ import (
 	"github.com/hearth-run/hearth/bench/internal/peer"
 )
 
-// creates measures create → Ready on nodes of one runtime, and ends what it made.
+// creates measures create → Ready on nodes of one runtime, beside a control plane
+// of their own, and ends them all.
 func creates(ctx context.Context, f flags, fleet *fleet, runtime string) (err error) {
-	before := len(fleet.running)
-	defer func() { err = errors.Join(err, fleet.stopAfter(before)) }()
+	defer func() { err = errors.Join(err, fleet.stop()) }()
+	if err := fleet.start(ctx, "controlplane", "hearth", fleet.controlPlane(runtime)...); err != nil {
+		return err
+	}
 	for i := range f.Nodes {
 		if err := fleet.node(ctx, runtime, i); err != nil {
 			return err
@@ -49,6 +52,9 @@ func creates(ctx context.Context, f flags, fleet *fleet, runtime string) (err er
 	}
 	fmt.Printf("%-6s create → Ready: p50 %v, p95 %v; %d Runs in %v, %.0f Runs/s\n", runtime,
 		quantile(took, 0.5), quantile(took, 0.95), f.Runs, elapsed.Round(time.Millisecond), float64(f.Runs)/elapsed.Seconds())
+	if !f.Delete {
+		return nil
+	}
 	start = time.Now()
 	if _, err := each(ctx, f.Runs, f.Callers, func(i int) error { return board.remove(ctx, fmt.Sprintf("%s-%d", runtime, i)) }); err != nil {
 		return err

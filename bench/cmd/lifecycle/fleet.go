@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -65,7 +66,7 @@ func (f *fleet) start(ctx context.Context, name, program string, args ...string)
 }
 
 func (f *fleet) launch(name, program string, args ...string) error {
-	p := &process{name, exec.Command(filepath.Join(f.dir, program), append(args, "--log-level", "warn")...)}
+	p := &process{name, exec.Command(filepath.Join(f.dir, program), append(args, "--log-level", "error")...)}
 	p.cmd.Stderr = os.Stderr
 	p.cmd.Env = append(os.Environ(), "GOGC=400")
 	if err := p.cmd.Start(); err != nil {
@@ -129,6 +130,11 @@ func (f *fleet) node(ctx context.Context, runtime string, number int) error {
 		"--workspace", workspace, "--data", filepath.Join(f.dir, "runtimed-"+name))
 }
 
+// controlPlane are the arguments of one with a folder of its own.
+func (f *fleet) controlPlane(folder string) []string {
+	return []string{"controlplane", "--data", filepath.Join(f.dir, "controlplane-"+folder), "--listen", f.address("controlplane")}
+}
+
 // pid is the process of a name that runs.
 func (f *fleet) pid(name string) int {
 	for _, p := range f.running {
@@ -152,32 +158,34 @@ func (f *fleet) kill(name string) error {
 	return fmt.Errorf("no process %s runs", name)
 }
 
-// stopAfter ends the processes that were started after the first n, the last one
-// first.
-func (f *fleet) stopAfter(n int) error {
+// stop ends every process, all at once. One that is not done in time, with all the
+// functions that it holds, is killed.
+func (f *fleet) stop() error {
+	for _, p := range slices.Backward(f.running) {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // one that has ended says so below
+	}
+	late := time.AfterFunc(endTime, func() {
+		for _, p := range f.running {
+			_ = p.cmd.Process.Kill()
+		}
+	})
 	var errs []error
-	for len(f.running) > n {
-		p := f.running[len(f.running)-1]
-		f.running = f.running[:len(f.running)-1]
-		if err := p.stop(); err != nil {
+	for _, p := range slices.Backward(f.running) {
+		if err := p.cmd.Wait(); err != nil {
 			errs = append(errs, fmt.Errorf("stop %s: %w", p.name, err))
 		}
+	}
+	killed := !late.Stop()
+	f.running = nil
+	if killed {
+		return nil
 	}
 	return errors.Join(errs...)
 }
 
-func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	kill := time.AfterFunc(endTime, func() { _ = p.cmd.Process.Kill() })
-	defer kill.Stop()
-	return p.cmd.Wait()
-}
-
 func (f *fleet) close() error {
 	f.dialer.Close()
-	return f.stopAfter(0)
+	return f.stop()
 }
 
 func (f *fleet) runs() (hearthv1connect.RunServiceClient, error) {

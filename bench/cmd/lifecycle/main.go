@@ -23,6 +23,7 @@ type flags struct {
 	Callers  int           `help:"How many creates at once." default:"25"`
 	Nodes    int           `help:"Nodes, each with a Runtime Server of its own." default:"4"`
 	Runtimes []string      `help:"Runtimes to measure." default:"bash,python"`
+	Delete   bool          `help:"Measure also how long it takes until all are deleted."`
 	Stored   int           `help:"Runs that are stored when the control plane restarts; 0 leaves that out." default:"10000"`
 	Within   time.Duration `help:"How long the whole may take." default:"15m"`
 }
@@ -49,9 +50,6 @@ func measure(ctx context.Context, f flags) (err error) {
 	fleet := newFleet(dir)
 	defer func() { err = errors.Join(err, fleet.close()) }()
 	if err := fleet.build(ctx, f.Runtimes); err != nil {
-		return err
-	}
-	if err := fleet.start(ctx, "controlplane", "hearth", "controlplane", "--data", dir+"/controlplane", "--listen", fleet.address("controlplane")); err != nil {
 		return err
 	}
 	fmt.Printf("%s, %d cores, %s; %d callers, %d nodes\n\n", runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly), f.Callers, f.Nodes)

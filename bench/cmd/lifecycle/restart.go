@@ -16,6 +16,9 @@ import (
 // restart stores many Runs, measures what they cost a gateway, and how soon the
 // control plane has their routes again after kill -9.
 func restart(ctx context.Context, f flags, fleet *fleet) error {
+	if err := fleet.start(ctx, "controlplane", "hearth", fleet.controlPlane("stored")...); err != nil {
+		return err
+	}
 	gateway := []string{"gateway", "--listen", fleet.address("gateway"), "--control-plane", fleet.address("controlplane")}
 	if err := fleet.start(ctx, "gateway", "hearth", gateway...); err != nil {
 		return err
@@ -43,7 +46,7 @@ func restart(ctx context.Context, f flags, fleet *fleet) error {
 		return err
 	}
 	start = time.Now()
-	if err := fleet.launch("controlplane", "hearth", "controlplane", "--data", fleet.dir+"/controlplane", "--listen", fleet.address("controlplane")); err != nil {
+	if err := fleet.launch("controlplane", "hearth", fleet.controlPlane("stored")...); err != nil {
 		return err
 	}
 	if err := snapshot(ctx, fleet, f.Stored, start); err != nil {
