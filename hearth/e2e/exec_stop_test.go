@@ -20,6 +20,12 @@ type apart struct {
 // separate starts them, and returns once the worker is ready.
 func separate(t *testing.T, workerArgs ...string) *apart {
 	t.Helper()
+	return separateWith(t, os.Args[0], workerArgs...)
+}
+
+// separateWith is separate with a program of its own.
+func separateWith(t *testing.T, program string, workerArgs ...string) *apart {
+	t.Helper()
 	folder, err := os.MkdirTemp("", "hx") // short: a socket's path has 108 bytes
 	if err != nil {
 		t.Fatal(err)
@@ -27,8 +33,8 @@ func separate(t *testing.T, workerArgs ...string) *apart {
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	router, worker := "unix:"+filepath.Join(folder, "r"), "unix:"+filepath.Join(folder, "w")
 	a := &apart{folder: folder}
-	a.router = begin(t, router, "router", "--listen", router, "--probe-every", "500ms", "--probe-timeout", "300ms")
-	a.worker = begin(t, worker, append([]string{
+	a.router = launch(t, program, router, "router", "--listen", router, "--probe-every", "500ms", "--probe-timeout", "300ms")
+	a.worker = launch(t, program, worker, append([]string{
 		"worker", "--listen", worker, "--routers", router, "--worker-data", filepath.Join(folder, "d"),
 		"--executor-python", interpreter(t), "--utilization-interval", "500ms",
 	}, workerArgs...)...)
@@ -36,6 +42,19 @@ func separate(t *testing.T, workerArgs ...string) *apart {
 	a.house = &house{doors: map[string]string{"router": router}, stderr: a.router.stderr}
 	a.awaitWorker(t)
 	return a
+}
+
+// launch is begin with a program of its own.
+func launch(t *testing.T, program, address string, args ...string) *part {
+	t.Helper()
+	p := &part{cmd: command(args...), address: address, stderr: &safeBuffer{}}
+	p.cmd.Path, p.cmd.Args[0], p.cmd.Stderr = program, program, p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.kill(syscall.SIGKILL) })
+	p.until(t, "address")
+	return p
 }
 
 // end stops both and checks that nothing is left of them.

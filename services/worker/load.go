@@ -104,6 +104,12 @@ func (w *Worker) Utilization() (*serverless.WorkerUtilization, []*serverless.Exe
 	boxes := make([]*box.Box, 0, len(w.boxes))
 	for _, e := range w.boxes {
 		boxes = append(boxes, e.box)
+		if e.leaving {
+			// A call waits for its place and is not refused, see admit: the routers
+			// count it no more.
+			held := w.ledger.Held(e.box.ID)
+			memory, gpu, count = memory-held.Memory, gpu-held.GPUMemory, count-1
+		}
 	}
 	w.mu.Unlock()
 	worker := &serverless.WorkerUtilization{

@@ -17,6 +17,6 @@ func (c *routerCmd) Run(ctx context.Context, shell *Shell, cfg *logs.Config) err
 	if err != nil {
 		return err
 	}
-	tune(shell.Environ)
+	// Not tuned: what streams through shall not be held, garbage included.
 	return c.Process.Run(ctx, log)
 }
