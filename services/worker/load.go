@@ -104,9 +104,9 @@ func (w *Worker) Utilization() (*serverless.WorkerUtilization, []*serverless.Exe
 	boxes := make([]*box.Box, 0, len(w.boxes))
 	for _, e := range w.boxes {
 		boxes = append(boxes, e.box)
-		if e.leaving {
-			// A call waits for its place and is not refused, see admit: the routers
-			// count it no more.
+		if e.leaving || !e.reported {
+			// Routers count what they were told of: until then by its call, and no
+			// more once that is over, since admit waits for such a place.
 			held := w.ledger.Held(e.box.ID)
 			memory, gpu, count = memory-held.Memory, gpu-held.GPUMemory, count-1
 		}

@@ -57,6 +57,8 @@ type entry struct {
 	releases []func()
 	// leaving says that its call is over and it is being taken down.
 	leaving bool
+	// reported says that routers are told of it.
+	reported bool
 }
 
 // New checks the settings and starts nothing.
@@ -191,7 +193,7 @@ func (w *Worker) report(id string, r box.Report) {
 		CheckpointId: r.Checkpoint, Status: statuses[r.Effect],
 	}
 	if e := w.boxes[id]; e != nil {
-		e.status = status
+		e.status, e.reported = status, true
 	}
 	w.mu.Unlock()
 	for _, reporter := range w.reporters {

@@ -107,7 +107,11 @@ func (r *Reporter) Run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-r.wake:
 		case <-ticker.C:
-			if known, err = r.load(ctx); err != nil {
+			// What the load counts is told before it.
+			if known, err = r.flush(ctx); known && err == nil {
+				known, err = r.load(ctx)
+			}
+			if err != nil {
 				r.log.Debug("report load to router", "err", err)
 				known = false
 			}
