@@ -88,7 +88,7 @@ func ended(t *testing.T, pids []int) {
 		if err != nil {
 			continue
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10_000)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 60_000)
 		unix.Close(fd)
 		if n == 0 || err != nil {
 			t.Errorf("process %d lives on (%v)", pid, err)

@@ -204,6 +204,11 @@ func waitFor(ctx context.Context, dir, file string) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
+		// The end comes first: what is over does not find the file, however late it
+		// looks.
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
 			return nil
 		}
