@@ -124,7 +124,10 @@ func (v *victim) restart(context.Context) error {
 // Our servers conform, over both protocols.
 func TestConformance(t *testing.T) {
 	for _, language := range []string{"python", "bash", "node"} {
-		t.Run(language, func(t *testing.T) { conform(t, language) })
+		t.Run(language, func(t *testing.T) {
+			t.Parallel() // most of the time a case waits for a deadline
+			conform(t, language)
+		})
 	}
 }
 
@@ -153,7 +156,7 @@ func conform(t *testing.T, language string) {
 	}
 	for _, protocol := range []runtimetest.Protocol{runtimetest.Connect, runtimetest.GRPC} {
 		target.Protocols = []runtimetest.Protocol{protocol}
-		options := runtimetest.Options{Soon: 30 * time.Second, Storm: 300, Parallel: 4}
+		options := runtimetest.Options{Soon: 30 * time.Second, Storm: 300, Parallel: 6}
 		if testing.Short() && protocol == runtimetest.GRPC {
 			options.Only = []string{"FR-REG", "FR-ERR", "FR-TIM", "RT-BAS"} // what could differ by protocol
 		}
