@@ -113,11 +113,14 @@ func spawn(t *testing.T, data string, args ...string) *house {
 		return h.process.ProcessState.ExitCode()
 	})
 	t.Cleanup(func() { h.stop() })
-	h.doors = readDoors(t, out, h.stderr)
-	go func() {
-		io.Copy(io.Discard, out)
-		close(drained)
+	// Also when it ends before it is ready: stop waits for the end of its output.
+	defer func() {
+		go func() {
+			io.Copy(io.Discard, out)
+			close(drained)
+		}()
 	}()
+	h.doors = readDoors(t, out, h.stderr)
 	return h
 }
 
