@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -207,8 +208,8 @@ func TestSharpCorners(t *testing.T) {
 		{"forks", `for i in {1..50}; do sleep 1000 & done; echo done`, "done\n", ""},
 		// Stopped before the warm bash waits, it counts as ended by signal 19; else
 		// its deadline ends it.
-		{"stops itself", `kill -STOP $BASHPID; echo on`, "", "*"},
-		{"stops its group", `kill -STOP 0; echo on`, "", "*"},
+		{"stops itself", `kill -STOP $BASHPID; echo on`, "", "DEADLINE_EXCEEDED|HANDLER_ERROR"},
+		{"stops its group", `kill -STOP 0; echo on`, "", "DEADLINE_EXCEEDED|HANDLER_ERROR"},
 		{"kills its group", `kill -KILL 0; echo on`, "", "HANDLER_ERROR"},
 		{"kills the warm bash", `kill -KILL $$; echo on`, "", "HANDLER_ERROR"},
 		{"stops the warm bash", `kill -STOP $$; echo on`, "", "DEADLINE_EXCEEDED"},
@@ -230,14 +231,14 @@ func TestSharpCorners(t *testing.T) {
 			f := open(t).register("handle() { case $1 in bad) " + tc.body + " ;; *) echo ok ;; esac; }")
 			for range 2 {
 				timeout := time.Minute
-				if tc.reason == "DEADLINE_EXCEEDED" || tc.reason == "*" {
+				if strings.HasPrefix(tc.reason, "DEADLINE_EXCEEDED") || tc.reason == "*" {
 					timeout = time.Second
 				}
 				res, err := f.invoke(context.Background(), timeout, "bad")
 				if got := string(res.GetOutput()); tc.want != "*" && got != tc.want {
 					t.Errorf("answer %.60q, want %q", got, tc.want)
 				}
-				if got := edge.Reason(err); tc.reason != "*" && got != tc.reason {
+				if got := edge.Reason(err); tc.reason != "*" && !slices.Contains(strings.Split(tc.reason, "|"), got) {
 					t.Errorf("%v, reason %q, want %q\n%s", err, got, tc.reason, edge.DebugText(err))
 				}
 				if got := f.call("good"); got != "ok\n" {
