@@ -43,9 +43,12 @@ type WorkerExecutionRequest struct {
 	Budgets []*ResourceBudget `protobuf:"bytes,11,rep,name=budgets,proto3" json:"budgets,omitempty"`
 	// PEP 508 requirements that the worker installs into the sandbox before the
 	// payload reaches the executor; deduplicated by the router.
-	Packages      []string `protobuf:"bytes,12,rep,name=packages,proto3" json:"packages,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Packages []string `protobuf:"bytes,12,rep,name=packages,proto3" json:"packages,omitempty"`
+	// Start cold, whatever the worker holds. Otherwise, with an empty checkpoint_id,
+	// the worker chooses among its zygotes by resources.
+	DisableOptimizedExecution bool `protobuf:"varint,20,opt,name=disable_optimized_execution,json=disableOptimizedExecution,proto3" json:"disable_optimized_execution,omitempty"`
+	unknownFields             protoimpl.UnknownFields
+	sizeCache                 protoimpl.SizeCache
 }
 
 func (x *WorkerExecutionRequest) Reset() {
@@ -141,6 +144,13 @@ func (x *WorkerExecutionRequest) GetPackages() []string {
 	return nil
 }
 
+func (x *WorkerExecutionRequest) GetDisableOptimizedExecution() bool {
+	if x != nil {
+		return x.DisableOptimizedExecution
+	}
+	return false
+}
+
 // Logs or a chunk of the answer of one execution. Every message repeats the ids.
 type WorkerExecutionResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -159,7 +169,10 @@ type WorkerExecutionResponse struct {
 	// The budgets that the container runs with at this moment, growth included.
 	Budgets []*ResourceBudget `protobuf:"bytes,11,rep,name=budgets,proto3" json:"budgets,omitempty"`
 	// How the call came to its container. A cold start is never called otherwise.
-	Start         ContainerStart `protobuf:"varint,20,opt,name=start,proto3,enum=ContainerStart" json:"start,omitempty"`
+	Start ContainerStart `protobuf:"varint,20,opt,name=start,proto3,enum=ContainerStart" json:"start,omitempty"`
+	// Where the time went up to this message; told once, with the first part of the
+	// answer.
+	Steps         []*ExecutionStep `protobuf:"bytes,21,rep,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -275,6 +288,13 @@ func (x *WorkerExecutionResponse) GetStart() ContainerStart {
 	return ContainerStart_CONTAINER_START_UNKNOWN
 }
 
+func (x *WorkerExecutionResponse) GetSteps() []*ExecutionStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
 type isWorkerExecutionResponse_Data interface {
 	isWorkerExecutionResponse_Data()
 }
@@ -297,7 +317,7 @@ var File_execution_proto protoreflect.FileDescriptor
 
 const file_execution_proto_rawDesc = "" +
 	"\n" +
-	"\x0fexecution.proto\x1a\x1bbuf/validate/validate.proto\x1a\x0fresources.proto\"\xb4\x03\n" +
+	"\x0fexecution.proto\x1a\x1bbuf/validate/validate.proto\x1a\x0fresources.proto\"\xf4\x03\n" +
 	"\x16WorkerExecutionRequest\x12'\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\trequestId\x12'\n" +
@@ -309,9 +329,10 @@ const file_execution_proto_rawDesc = "" +
 	"\apayload\x18\x06 \x01(\fR\apayload\x12'\n" +
 	"\tresources\x18\t \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80 R\tresources\x123\n" +
 	"\abudgets\x18\v \x03(\v2\x0f.ResourceBudgetB\b\xbaH\x05\x92\x01\x02\x10\x10R\abudgets\x12%\n" +
-	"\bpackages\x18\f \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\bpackagesB\x0f\n" +
+	"\bpackages\x18\f \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80\x02R\bpackages\x12>\n" +
+	"\x1bdisable_optimized_execution\x18\x14 \x01(\bR\x19disableOptimizedExecutionB\x0f\n" +
 	"\r_container_idJ\x04\b\a\x10\bJ\x04\b\b\x10\tJ\x04\b\n" +
-	"\x10\v\"\xee\x02\n" +
+	"\x10\v\"\x94\x03\n" +
 	"\x17WorkerExecutionResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1d\n" +
@@ -325,7 +346,8 @@ const file_execution_proto_rawDesc = "" +
 	"\apayload\x18\n" +
 	" \x01(\fH\x00R\apayload\x12)\n" +
 	"\abudgets\x18\v \x03(\v2\x0f.ResourceBudgetR\abudgets\x12%\n" +
-	"\x05start\x18\x14 \x01(\x0e2\x0f.ContainerStartR\x05startB\x06\n" +
+	"\x05start\x18\x14 \x01(\x0e2\x0f.ContainerStartR\x05start\x12$\n" +
+	"\x05steps\x18\x15 \x03(\v2\x0e.ExecutionStepR\x05stepsB\x06\n" +
 	"\x04dataJ\x04\b\x06\x10\aJ\x04\b\a\x10\b2]\n" +
 	"\x10ExecutionService\x12I\n" +
 	"\x10RequestExecution\x12\x17.WorkerExecutionRequest\x1a\x18.WorkerExecutionResponse(\x010\x01B8Z6github.com/hearth-run/hearth/gen/serverless;serverlessb\x06proto3"
@@ -348,18 +370,20 @@ var file_execution_proto_goTypes = []any{
 	(*WorkerExecutionResponse)(nil), // 1: WorkerExecutionResponse
 	(*ResourceBudget)(nil),          // 2: ResourceBudget
 	(ContainerStart)(0),             // 3: ContainerStart
+	(*ExecutionStep)(nil),           // 4: ExecutionStep
 }
 var file_execution_proto_depIdxs = []int32{
 	2, // 0: WorkerExecutionRequest.budgets:type_name -> ResourceBudget
 	2, // 1: WorkerExecutionResponse.budgets:type_name -> ResourceBudget
 	3, // 2: WorkerExecutionResponse.start:type_name -> ContainerStart
-	0, // 3: ExecutionService.RequestExecution:input_type -> WorkerExecutionRequest
-	1, // 4: ExecutionService.RequestExecution:output_type -> WorkerExecutionResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	4, // 3: WorkerExecutionResponse.steps:type_name -> ExecutionStep
+	0, // 4: ExecutionService.RequestExecution:input_type -> WorkerExecutionRequest
+	1, // 5: ExecutionService.RequestExecution:output_type -> WorkerExecutionResponse
+	5, // [5:6] is the sub-list for method output_type
+	4, // [4:5] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_execution_proto_init() }

@@ -238,7 +238,10 @@ type ClientExecutionResponse struct {
 	// How the call came to its container, as its worker says.
 	Start ContainerStart `protobuf:"varint,21,opt,name=start,proto3,enum=ContainerStart" json:"start,omitempty"`
 	// The budgets that the container runs with at this moment, growth included.
-	Budgets       []*ResourceBudget `protobuf:"bytes,22,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	Budgets []*ResourceBudget `protobuf:"bytes,22,rep,name=budgets,proto3" json:"budgets,omitempty"`
+	// Where the time went, from the router's first word of the call to the first part
+	// of the answer; told once, with that part.
+	Steps         []*ExecutionStep `protobuf:"bytes,23,rep,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -354,6 +357,13 @@ func (x *ClientExecutionResponse) GetBudgets() []*ResourceBudget {
 	return nil
 }
 
+func (x *ClientExecutionResponse) GetSteps() []*ExecutionStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
 type isClientExecutionResponse_Data interface {
 	isClientExecutionResponse_Data()
 }
@@ -391,7 +401,7 @@ const file_proxy_proto_rawDesc = "" +
 	"session_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\tsessionId\x12\x1a\n" +
 	"\apayload\x18\x04 \x01(\fH\x00R\apayload\x12*\n" +
 	"\x06config\x18\x05 \x01(\v2\x10.ExecutionConfigH\x00R\x06configB\x06\n" +
-	"\x04dataJ\x04\b\x03\x10\x04\"\xe2\x02\n" +
+	"\x04dataJ\x04\b\x03\x10\x04\"\x88\x03\n" +
 	"\x17ClientExecutionResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1d\n" +
@@ -404,7 +414,8 @@ const file_proxy_proto_rawDesc = "" +
 	"\fcontainer_id\x18\a \x01(\tR\vcontainerId\x12#\n" +
 	"\rcheckpoint_id\x18\x14 \x01(\tR\fcheckpointId\x12%\n" +
 	"\x05start\x18\x15 \x01(\x0e2\x0f.ContainerStartR\x05start\x12)\n" +
-	"\abudgets\x18\x16 \x03(\v2\x0f.ResourceBudgetR\abudgetsB\x06\n" +
+	"\abudgets\x18\x16 \x03(\v2\x0f.ResourceBudgetR\abudgets\x12$\n" +
+	"\x05steps\x18\x17 \x03(\v2\x0e.ExecutionStepR\x05stepsB\x06\n" +
 	"\x04data2Y\n" +
 	"\fProxyService\x12I\n" +
 	"\x10RequestExecution\x12\x17.ClientExecutionRequest\x1a\x18.ClientExecutionResponse(\x010\x01B8Z6github.com/hearth-run/hearth/gen/serverless;serverlessb\x06proto3"
@@ -428,19 +439,21 @@ var file_proxy_proto_goTypes = []any{
 	(*ClientExecutionResponse)(nil), // 2: ClientExecutionResponse
 	(*ResourceBudget)(nil),          // 3: ResourceBudget
 	(ContainerStart)(0),             // 4: ContainerStart
+	(*ExecutionStep)(nil),           // 5: ExecutionStep
 }
 var file_proxy_proto_depIdxs = []int32{
 	3, // 0: ExecutionConfig.budgets:type_name -> ResourceBudget
 	0, // 1: ClientExecutionRequest.config:type_name -> ExecutionConfig
 	4, // 2: ClientExecutionResponse.start:type_name -> ContainerStart
 	3, // 3: ClientExecutionResponse.budgets:type_name -> ResourceBudget
-	1, // 4: ProxyService.RequestExecution:input_type -> ClientExecutionRequest
-	2, // 5: ProxyService.RequestExecution:output_type -> ClientExecutionResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	5, // 4: ClientExecutionResponse.steps:type_name -> ExecutionStep
+	1, // 5: ProxyService.RequestExecution:input_type -> ClientExecutionRequest
+	2, // 6: ProxyService.RequestExecution:output_type -> ClientExecutionResponse
+	6, // [6:7] is the sub-list for method output_type
+	5, // [5:6] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_proxy_proto_init() }

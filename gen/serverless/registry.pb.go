@@ -101,7 +101,10 @@ type WorkerStatus struct {
 	// New at every start of the worker's process. Another one under the same
 	// worker_id tells the router that the containers of the earlier life are gone,
 	// with their sessions; "" tells nothing.
-	Incarnation   string `protobuf:"bytes,21,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Incarnation string `protobuf:"bytes,21,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// What is imported already in those of checkpoint_ids that are zygotes, so that
+	// a router can send a call where its imports are.
+	Zygotes       []*HeldZygote `protobuf:"bytes,22,rep,name=zygotes,proto3" json:"zygotes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -199,6 +202,77 @@ func (x *WorkerStatus) GetIncarnation() string {
 	return ""
 }
 
+func (x *WorkerStatus) GetZygotes() []*HeldZygote {
+	if x != nil {
+		return x.Zygotes
+	}
+	return nil
+}
+
+// A zygote that a worker holds.
+type HeldZygote struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in checkpoint_ids.
+	CheckpointId string `protobuf:"bytes,1,opt,name=checkpoint_id,json=checkpointId,proto3" json:"checkpoint_id,omitempty"`
+	// Top-level modules, sorted; none for the root.
+	Modules []string `protobuf:"bytes,2,rep,name=modules,proto3" json:"modules,omitempty"`
+	// What importing them took there.
+	ImportNanos   int64 `protobuf:"varint,3,opt,name=import_nanos,json=importNanos,proto3" json:"import_nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldZygote) Reset() {
+	*x = HeldZygote{}
+	mi := &file_registry_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldZygote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldZygote) ProtoMessage() {}
+
+func (x *HeldZygote) ProtoReflect() protoreflect.Message {
+	mi := &file_registry_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldZygote.ProtoReflect.Descriptor instead.
+func (*HeldZygote) Descriptor() ([]byte, []int) {
+	return file_registry_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *HeldZygote) GetCheckpointId() string {
+	if x != nil {
+		return x.CheckpointId
+	}
+	return ""
+}
+
+func (x *HeldZygote) GetModules() []string {
+	if x != nil {
+		return x.Modules
+	}
+	return nil
+}
+
+func (x *HeldZygote) GetImportNanos() int64 {
+	if x != nil {
+		return x.ImportNanos
+	}
+	return 0
+}
+
 // State of one container. Every report carries its session, so that a router
 // that restarts relearns where sessions live.
 type ExecutorStatus struct {
@@ -216,7 +290,7 @@ type ExecutorStatus struct {
 
 func (x *ExecutorStatus) Reset() {
 	*x = ExecutorStatus{}
-	mi := &file_registry_proto_msgTypes[1]
+	mi := &file_registry_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -228,7 +302,7 @@ func (x *ExecutorStatus) String() string {
 func (*ExecutorStatus) ProtoMessage() {}
 
 func (x *ExecutorStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_registry_proto_msgTypes[1]
+	mi := &file_registry_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -241,7 +315,7 @@ func (x *ExecutorStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorStatus.ProtoReflect.Descriptor instead.
 func (*ExecutorStatus) Descriptor() ([]byte, []int) {
-	return file_registry_proto_rawDescGZIP(), []int{1}
+	return file_registry_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ExecutorStatus) GetContainerId() string {
@@ -303,13 +377,21 @@ type WorkerUtilization struct {
 	ExecutorCount int32 `protobuf:"varint,8,opt,name=executor_count,json=executorCount,proto3" json:"executor_count,omitempty"`
 	GpuMemUsed    int64 `protobuf:"varint,9,opt,name=gpu_mem_used,json=gpuMemUsed,proto3" json:"gpu_mem_used,omitempty"`
 	GpuMemTotal   int64 `protobuf:"varint,10,opt,name=gpu_mem_total,json=gpuMemTotal,proto3" json:"gpu_mem_total,omitempty"`
+	// The checkpoints that the worker holds, as in WorkerStatus; read only where
+	// has_checkpoints is true.
+	CheckpointIds  []string      `protobuf:"bytes,20,rep,name=checkpoint_ids,json=checkpointIds,proto3" json:"checkpoint_ids,omitempty"`
+	HasCheckpoints bool          `protobuf:"varint,21,opt,name=has_checkpoints,json=hasCheckpoints,proto3" json:"has_checkpoints,omitempty"`
+	Zygotes        []*HeldZygote `protobuf:"bytes,22,rep,name=zygotes,proto3" json:"zygotes,omitempty"`
+	// How calls came to their containers since the worker started, by the names of
+	// ContainerStart in lower case: cold, checkpoint, pooled, session.
+	Starts        map[string]int64 `protobuf:"bytes,23,rep,name=starts,proto3" json:"starts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkerUtilization) Reset() {
 	*x = WorkerUtilization{}
-	mi := &file_registry_proto_msgTypes[2]
+	mi := &file_registry_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -321,7 +403,7 @@ func (x *WorkerUtilization) String() string {
 func (*WorkerUtilization) ProtoMessage() {}
 
 func (x *WorkerUtilization) ProtoReflect() protoreflect.Message {
-	mi := &file_registry_proto_msgTypes[2]
+	mi := &file_registry_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -334,7 +416,7 @@ func (x *WorkerUtilization) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerUtilization.ProtoReflect.Descriptor instead.
 func (*WorkerUtilization) Descriptor() ([]byte, []int) {
-	return file_registry_proto_rawDescGZIP(), []int{2}
+	return file_registry_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *WorkerUtilization) GetWorkerId() string {
@@ -407,6 +489,34 @@ func (x *WorkerUtilization) GetGpuMemTotal() int64 {
 	return 0
 }
 
+func (x *WorkerUtilization) GetCheckpointIds() []string {
+	if x != nil {
+		return x.CheckpointIds
+	}
+	return nil
+}
+
+func (x *WorkerUtilization) GetHasCheckpoints() bool {
+	if x != nil {
+		return x.HasCheckpoints
+	}
+	return false
+}
+
+func (x *WorkerUtilization) GetZygotes() []*HeldZygote {
+	if x != nil {
+		return x.Zygotes
+	}
+	return nil
+}
+
+func (x *WorkerUtilization) GetStarts() map[string]int64 {
+	if x != nil {
+		return x.Starts
+	}
+	return nil
+}
+
 // Load of one container, in the units of WorkerUtilization.
 type ExecutorUtilization struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -424,7 +534,7 @@ type ExecutorUtilization struct {
 
 func (x *ExecutorUtilization) Reset() {
 	*x = ExecutorUtilization{}
-	mi := &file_registry_proto_msgTypes[3]
+	mi := &file_registry_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +546,7 @@ func (x *ExecutorUtilization) String() string {
 func (*ExecutorUtilization) ProtoMessage() {}
 
 func (x *ExecutorUtilization) ProtoReflect() protoreflect.Message {
-	mi := &file_registry_proto_msgTypes[3]
+	mi := &file_registry_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +559,7 @@ func (x *ExecutorUtilization) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorUtilization.ProtoReflect.Descriptor instead.
 func (*ExecutorUtilization) Descriptor() ([]byte, []int) {
-	return file_registry_proto_rawDescGZIP(), []int{3}
+	return file_registry_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ExecutorUtilization) GetContainerId() string {
@@ -512,7 +622,7 @@ type RegistryUpdateResponse struct {
 
 func (x *RegistryUpdateResponse) Reset() {
 	*x = RegistryUpdateResponse{}
-	mi := &file_registry_proto_msgTypes[4]
+	mi := &file_registry_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +634,7 @@ func (x *RegistryUpdateResponse) String() string {
 func (*RegistryUpdateResponse) ProtoMessage() {}
 
 func (x *RegistryUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_registry_proto_msgTypes[4]
+	mi := &file_registry_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +647,7 @@ func (x *RegistryUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistryUpdateResponse.ProtoReflect.Descriptor instead.
 func (*RegistryUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_registry_proto_rawDescGZIP(), []int{4}
+	return file_registry_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *RegistryUpdateResponse) GetUpdated() bool {
@@ -551,7 +661,7 @@ var File_registry_proto protoreflect.FileDescriptor
 
 const file_registry_proto_rawDesc = "" +
 	"\n" +
-	"\x0eregistry.proto\x1a\x1bbuf/validate/validate.proto\"\x81\x03\n" +
+	"\x0eregistry.proto\x1a\x1bbuf/validate/validate.proto\"\xb3\x03\n" +
 	"\fWorkerStatus\x12'\n" +
 	"\tworker_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x01R\bworkerId\x12'\n" +
@@ -563,7 +673,13 @@ const file_registry_proto_rawDesc = "" +
 	"\x06flavor\x18\x06 \x01(\tB\a\xbaH\x04r\x02(@R\x06flavor\x12+\n" +
 	"\rgpu_mem_total\x18\a \x01(\x03B\a\xbaH\x04\"\x02(\x00R\vgpuMemTotal\x120\n" +
 	"\x0echeckpoint_ids\x18\x14 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80 R\rcheckpointIds\x12*\n" +
-	"\vincarnation\x18\x15 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\vincarnation\"\x8a\x02\n" +
+	"\vincarnation\x18\x15 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\vincarnation\x120\n" +
+	"\azygotes\x18\x16 \x03(\v2\v.HeldZygoteB\t\xbaH\x06\x92\x01\x03\x10\x80 R\azygotes\"\x83\x01\n" +
+	"\n" +
+	"HeldZygote\x12-\n" +
+	"\rcheckpoint_id\x18\x01 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\fcheckpointId\x12#\n" +
+	"\amodules\x18\x02 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80 R\amodules\x12!\n" +
+	"\fimport_nanos\x18\x03 \x01(\x03R\vimportNanos\"\x8a\x02\n" +
 	"\x0eExecutorStatus\x12-\n" +
 	"\fcontainer_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x01R\vcontainerId\x12'\n" +
@@ -574,7 +690,7 @@ const file_registry_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x04 \x01(\tB\b\xbaH\x05r\x03(\x80\x01R\tsessionId\x12\x1f\n" +
 	"\x06status\x18\x05 \x01(\x0e2\a.StatusR\x06status\x12-\n" +
-	"\rcheckpoint_id\x18\x14 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\fcheckpointId\"\xd1\x02\n" +
+	"\rcheckpoint_id\x18\x14 \x01(\tB\b\xbaH\x05r\x03(\x80\x02R\fcheckpointId\"\xd1\x04\n" +
 	"\x11WorkerUtilization\x12'\n" +
 	"\tworker_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x01R\bworkerId\x12\x19\n" +
@@ -588,7 +704,14 @@ const file_registry_proto_rawDesc = "" +
 	"\fgpu_mem_used\x18\t \x01(\x03R\n" +
 	"gpuMemUsed\x12\"\n" +
 	"\rgpu_mem_total\x18\n" +
-	" \x01(\x03R\vgpuMemTotal\"\xf8\x01\n" +
+	" \x01(\x03R\vgpuMemTotal\x120\n" +
+	"\x0echeckpoint_ids\x18\x14 \x03(\tB\t\xbaH\x06\x92\x01\x03\x10\x80 R\rcheckpointIds\x12'\n" +
+	"\x0fhas_checkpoints\x18\x15 \x01(\bR\x0ehasCheckpoints\x120\n" +
+	"\azygotes\x18\x16 \x03(\v2\v.HeldZygoteB\t\xbaH\x06\x92\x01\x03\x10\x80 R\azygotes\x126\n" +
+	"\x06starts\x18\x17 \x03(\v2\x1e.WorkerUtilization.StartsEntryR\x06starts\x1a9\n" +
+	"\vStartsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xf8\x01\n" +
 	"\x13ExecutorUtilization\x12-\n" +
 	"\fcontainer_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x01R\vcontainerId\x12'\n" +
@@ -626,31 +749,36 @@ func file_registry_proto_rawDescGZIP() []byte {
 }
 
 var file_registry_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_registry_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_registry_proto_goTypes = []any{
 	(Status)(0),                    // 0: Status
 	(*WorkerStatus)(nil),           // 1: WorkerStatus
-	(*ExecutorStatus)(nil),         // 2: ExecutorStatus
-	(*WorkerUtilization)(nil),      // 3: WorkerUtilization
-	(*ExecutorUtilization)(nil),    // 4: ExecutorUtilization
-	(*RegistryUpdateResponse)(nil), // 5: RegistryUpdateResponse
+	(*HeldZygote)(nil),             // 2: HeldZygote
+	(*ExecutorStatus)(nil),         // 3: ExecutorStatus
+	(*WorkerUtilization)(nil),      // 4: WorkerUtilization
+	(*ExecutorUtilization)(nil),    // 5: ExecutorUtilization
+	(*RegistryUpdateResponse)(nil), // 6: RegistryUpdateResponse
+	nil,                            // 7: WorkerUtilization.StartsEntry
 }
 var file_registry_proto_depIdxs = []int32{
 	0, // 0: WorkerStatus.status:type_name -> Status
-	0, // 1: ExecutorStatus.status:type_name -> Status
-	1, // 2: RegistryService.PostWorkerStatus:input_type -> WorkerStatus
-	2, // 3: RegistryService.PostExecutorStatus:input_type -> ExecutorStatus
-	3, // 4: RegistryService.PostWorkerUtilization:input_type -> WorkerUtilization
-	4, // 5: RegistryService.PostExecutorUtilization:input_type -> ExecutorUtilization
-	5, // 6: RegistryService.PostWorkerStatus:output_type -> RegistryUpdateResponse
-	5, // 7: RegistryService.PostExecutorStatus:output_type -> RegistryUpdateResponse
-	5, // 8: RegistryService.PostWorkerUtilization:output_type -> RegistryUpdateResponse
-	5, // 9: RegistryService.PostExecutorUtilization:output_type -> RegistryUpdateResponse
-	6, // [6:10] is the sub-list for method output_type
-	2, // [2:6] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 1: WorkerStatus.zygotes:type_name -> HeldZygote
+	0, // 2: ExecutorStatus.status:type_name -> Status
+	2, // 3: WorkerUtilization.zygotes:type_name -> HeldZygote
+	7, // 4: WorkerUtilization.starts:type_name -> WorkerUtilization.StartsEntry
+	1, // 5: RegistryService.PostWorkerStatus:input_type -> WorkerStatus
+	3, // 6: RegistryService.PostExecutorStatus:input_type -> ExecutorStatus
+	4, // 7: RegistryService.PostWorkerUtilization:input_type -> WorkerUtilization
+	5, // 8: RegistryService.PostExecutorUtilization:input_type -> ExecutorUtilization
+	6, // 9: RegistryService.PostWorkerStatus:output_type -> RegistryUpdateResponse
+	6, // 10: RegistryService.PostExecutorStatus:output_type -> RegistryUpdateResponse
+	6, // 11: RegistryService.PostWorkerUtilization:output_type -> RegistryUpdateResponse
+	6, // 12: RegistryService.PostExecutorUtilization:output_type -> RegistryUpdateResponse
+	9, // [9:13] is the sub-list for method output_type
+	5, // [5:9] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_registry_proto_init() }
@@ -664,7 +792,7 @@ func file_registry_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_registry_proto_rawDesc), len(file_registry_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

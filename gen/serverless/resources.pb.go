@@ -204,6 +204,60 @@ func (x *ResourceBudget) GetMax() int64 {
 	return 0
 }
 
+// A part of a call's way.
+type ExecutionStep struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order in which they came: such as "place", "start", "run".
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Nanos         int64  `protobuf:"varint,2,opt,name=nanos,proto3" json:"nanos,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecutionStep) Reset() {
+	*x = ExecutionStep{}
+	mi := &file_resources_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecutionStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecutionStep) ProtoMessage() {}
+
+func (x *ExecutionStep) ProtoReflect() protoreflect.Message {
+	mi := &file_resources_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecutionStep.ProtoReflect.Descriptor instead.
+func (*ExecutionStep) Descriptor() ([]byte, []int) {
+	return file_resources_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ExecutionStep) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ExecutionStep) GetNanos() int64 {
+	if x != nil {
+		return x.Nanos
+	}
+	return 0
+}
+
 var File_resources_proto protoreflect.FileDescriptor
 
 const file_resources_proto_rawDesc = "" +
@@ -213,7 +267,10 @@ const file_resources_proto_rawDesc = "" +
 	"\x04kind\x18\x01 \x01(\x0e2\r.ResourceKindR\x04kind\x12\x1d\n" +
 	"\x05alloc\x18\x02 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x05alloc\x12\x19\n" +
 	"\x03max\x18\x03 \x01(\x03B\a\xbaH\x04\"\x02(\x00R\x03max:g\xbaHd\x1ab\n" +
-	"\x16budget.max_below_alloc\x12\x1fmax must be 0 or at least alloc\x1a'this.max == 0 || this.max >= this.alloc*a\n" +
+	"\x16budget.max_below_alloc\x12\x1fmax must be 0 or at least alloc\x1a'this.max == 0 || this.max >= this.alloc\"9\n" +
+	"\rExecutionStep\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05nanos\x18\x02 \x01(\x03R\x05nanos*a\n" +
 	"\fResourceKind\x12\x19\n" +
 	"\x15RESOURCE_KIND_UNKNOWN\x10\x00\x12\x18\n" +
 	"\x14RESOURCE_KIND_MEMORY\x10\x01\x12\x1c\n" +
@@ -238,11 +295,12 @@ func file_resources_proto_rawDescGZIP() []byte {
 }
 
 var file_resources_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_resources_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_resources_proto_goTypes = []any{
 	(ResourceKind)(0),      // 0: ResourceKind
 	(ContainerStart)(0),    // 1: ContainerStart
 	(*ResourceBudget)(nil), // 2: ResourceBudget
+	(*ExecutionStep)(nil),  // 3: ExecutionStep
 }
 var file_resources_proto_depIdxs = []int32{
 	0, // 0: ResourceBudget.kind:type_name -> ResourceKind
@@ -264,7 +322,7 @@ func file_resources_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_resources_proto_rawDesc), len(file_resources_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

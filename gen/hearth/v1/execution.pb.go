@@ -156,8 +156,10 @@ type ExecutionWorker struct {
 	LastReportTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=last_report_time,json=lastReportTime,proto3" json:"last_report_time,omitempty"`
 	CheckpointIds  []string               `protobuf:"bytes,15,rep,name=checkpoint_ids,json=checkpointIds,proto3" json:"checkpoint_ids,omitempty"`
 	Containers     []*ExecutionContainer  `protobuf:"bytes,16,rep,name=containers,proto3" json:"containers,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// How its calls came to their containers, as of its last report.
+	Starts        *StartCounts `protobuf:"bytes,17,opt,name=starts,proto3" json:"starts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExecutionWorker) Reset() {
@@ -298,6 +300,13 @@ func (x *ExecutionWorker) GetCheckpointIds() []string {
 func (x *ExecutionWorker) GetContainers() []*ExecutionContainer {
 	if x != nil {
 		return x.Containers
+	}
+	return nil
+}
+
+func (x *ExecutionWorker) GetStarts() *StartCounts {
+	if x != nil {
+		return x.Starts
 	}
 	return nil
 }
@@ -723,7 +732,7 @@ var File_hearth_v1_execution_proto protoreflect.FileDescriptor
 
 const file_hearth_v1_execution_proto_rawDesc = "" +
 	"\n" +
-	"\x19hearth/v1/execution.proto\x12\thearth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd9\x04\n" +
+	"\x19hearth/v1/execution.proto\x12\thearth.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16hearth/v1/zygote.proto\"\x89\x05\n" +
 	"\x0fExecutionWorker\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x1d\n" +
 	"\n" +
@@ -744,7 +753,8 @@ const file_hearth_v1_execution_proto_rawDesc = "" +
 	"\x0echeckpoint_ids\x18\x0f \x03(\tR\rcheckpointIds\x12=\n" +
 	"\n" +
 	"containers\x18\x10 \x03(\v2\x1d.hearth.v1.ExecutionContainerR\n" +
-	"containers\"\xa9\x01\n" +
+	"containers\x12.\n" +
+	"\x06starts\x18\x11 \x01(\v2\x16.hearth.v1.StartCountsR\x06starts\"\xa9\x01\n" +
 	"\x12ExecutionContainer\x12!\n" +
 	"\fcontainer_id\x18\x01 \x01(\tR\vcontainerId\x12\x1d\n" +
 	"\n" +
@@ -818,28 +828,30 @@ var file_hearth_v1_execution_proto_goTypes = []any{
 	(*GetCountersResponse)(nil),   // 10: hearth.v1.GetCountersResponse
 	nil,                           // 11: hearth.v1.GetCountersResponse.CountersEntry
 	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(*StartCounts)(nil),           // 13: hearth.v1.StartCounts
 }
 var file_hearth_v1_execution_proto_depIdxs = []int32{
 	0,  // 0: hearth.v1.ExecutionWorker.state:type_name -> hearth.v1.WorkerState
 	12, // 1: hearth.v1.ExecutionWorker.last_report_time:type_name -> google.protobuf.Timestamp
 	3,  // 2: hearth.v1.ExecutionWorker.containers:type_name -> hearth.v1.ExecutionContainer
-	0,  // 3: hearth.v1.ExecutionContainer.state:type_name -> hearth.v1.WorkerState
-	1,  // 4: hearth.v1.ExecutionSession.state:type_name -> hearth.v1.SessionState
-	12, // 5: hearth.v1.ExecutionSession.since_time:type_name -> google.protobuf.Timestamp
-	2,  // 6: hearth.v1.ListWorkersResponse.workers:type_name -> hearth.v1.ExecutionWorker
-	4,  // 7: hearth.v1.ListSessionsResponse.sessions:type_name -> hearth.v1.ExecutionSession
-	11, // 8: hearth.v1.GetCountersResponse.counters:type_name -> hearth.v1.GetCountersResponse.CountersEntry
-	5,  // 9: hearth.v1.ExecutionAdminService.ListWorkers:input_type -> hearth.v1.ListWorkersRequest
-	7,  // 10: hearth.v1.ExecutionAdminService.ListSessions:input_type -> hearth.v1.ListSessionsRequest
-	9,  // 11: hearth.v1.ExecutionAdminService.GetCounters:input_type -> hearth.v1.GetCountersRequest
-	6,  // 12: hearth.v1.ExecutionAdminService.ListWorkers:output_type -> hearth.v1.ListWorkersResponse
-	8,  // 13: hearth.v1.ExecutionAdminService.ListSessions:output_type -> hearth.v1.ListSessionsResponse
-	10, // 14: hearth.v1.ExecutionAdminService.GetCounters:output_type -> hearth.v1.GetCountersResponse
-	12, // [12:15] is the sub-list for method output_type
-	9,  // [9:12] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	13, // 3: hearth.v1.ExecutionWorker.starts:type_name -> hearth.v1.StartCounts
+	0,  // 4: hearth.v1.ExecutionContainer.state:type_name -> hearth.v1.WorkerState
+	1,  // 5: hearth.v1.ExecutionSession.state:type_name -> hearth.v1.SessionState
+	12, // 6: hearth.v1.ExecutionSession.since_time:type_name -> google.protobuf.Timestamp
+	2,  // 7: hearth.v1.ListWorkersResponse.workers:type_name -> hearth.v1.ExecutionWorker
+	4,  // 8: hearth.v1.ListSessionsResponse.sessions:type_name -> hearth.v1.ExecutionSession
+	11, // 9: hearth.v1.GetCountersResponse.counters:type_name -> hearth.v1.GetCountersResponse.CountersEntry
+	5,  // 10: hearth.v1.ExecutionAdminService.ListWorkers:input_type -> hearth.v1.ListWorkersRequest
+	7,  // 11: hearth.v1.ExecutionAdminService.ListSessions:input_type -> hearth.v1.ListSessionsRequest
+	9,  // 12: hearth.v1.ExecutionAdminService.GetCounters:input_type -> hearth.v1.GetCountersRequest
+	6,  // 13: hearth.v1.ExecutionAdminService.ListWorkers:output_type -> hearth.v1.ListWorkersResponse
+	8,  // 14: hearth.v1.ExecutionAdminService.ListSessions:output_type -> hearth.v1.ListSessionsResponse
+	10, // 15: hearth.v1.ExecutionAdminService.GetCounters:output_type -> hearth.v1.GetCountersResponse
+	13, // [13:16] is the sub-list for method output_type
+	10, // [10:13] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_hearth_v1_execution_proto_init() }
@@ -847,6 +859,7 @@ func file_hearth_v1_execution_proto_init() {
 	if File_hearth_v1_execution_proto != nil {
 		return
 	}
+	file_hearth_v1_zygote_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
