@@ -63,6 +63,8 @@ var messageVectors = []messageVector{
 		Packed: "01" + "00000008" + hexOf("function") + "00000005" + hexOf("run-1") + "00000002" + hexOf("/w") + "00000003" + hexOf("app") + "00000006" + hexOf("handle")},
 	{Name: "a call", Kind: message.Call, Fields: []any{1, hexOf("i"), 30000, hexOf(`{"a":"ü"}`)},
 		Packed: "21" + "00000008" + "0000000000000001" + "00000001" + "69" + "00000008" + "0000000000007530" + "0000000a" + hexOf(`{"a":"ü"}`)},
+	{Name: "a grow", Kind: message.Grow, Fields: []any{message.GrowSibling, hexOf("/w"), hexOf("A=ü"), hexOf("B=")},
+		Packed: "05" + "00000008" + "0000000000000001" + "00000002" + hexOf("/w") + "00000004" + hexOf("A=ü") + "00000002" + hexOf("B=")},
 	{Name: "a negative number", Kind: message.Reaped, Fields: []any{-1}, Packed: "14" + "00000008" + "ffffffffffffffff"},
 	{Name: "the largest number", Kind: message.Reap, Fields: []any{1<<63 - 1}, Packed: "03" + "00000008" + "7fffffffffffffff"},
 	{Name: "an answer with outputs", Kind: message.Answer, Fields: []any{2, hexOf("null"), hexOf("k"), hexOf("v")},
@@ -165,7 +167,7 @@ func TestKindsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, kind := range map[string]string{
-		"LOAD": num(message.Load), "FORK": num(message.Fork), "REAP": num(message.Reap), "SERVE": num(message.Serve),
+		"LOAD": num(message.Load), "FORK": num(message.Fork), "REAP": num(message.Reap), "SERVE": num(message.Serve), "GROW": num(message.Grow),
 		"LOADED": num(message.Loaded), "REFUSED": num(message.Refused), "FORKED": num(message.Forked), "REAPED": num(message.Reaped),
 		"CALL": num(message.Call), "READY": num(message.Ready), "ANSWER": num(message.Answer), "FAILURE": num(message.Failure), "ENTRY": num(message.Entry),
 		"HANDLER_INVALID": `"` + message.RefusedHandler + `"`, "LOAD_FAILED": `"` + message.RefusedLoad + `"`,

@@ -27,6 +27,25 @@ const (
 	// Serve turns a process that cannot fork into the child itself. Answer:
 	// Ready on the descriptor passed along.
 	Serve Kind = 4
+	// Grow makes a template process that begins with the imports of this one and is
+	// asked over the first descriptor passed along: kin (GrowChild or GrowSibling),
+	// working folder ("" leaves it), then one field for each NAME=VALUE of its whole
+	// environment. A second and a third descriptor become its 1 and 2. Answer:
+	// Forked.
+	Grow Kind = 5
+)
+
+// First field of Grow: whose child the new template is.
+const (
+	// GrowChild is the template's own: it leads a session, dies with the template and
+	// is reaped by Reap.
+	GrowChild = 0
+	// GrowSibling is a child of the process that started the template: it is reaped
+	// there, dies with the thread that started the template, and lives on without it.
+	// It leaves the template's process group for a session of its own with the first
+	// message that it is told: one whose Forked got lost ends, or is ended, with that
+	// group.
+	GrowSibling = 1
 )
 
 // A template process to Go.

@@ -53,27 +53,35 @@ func (c *Conn) Send(kind message.Kind, fields ...any) error {
 	return c.w.Write(c.buf)
 }
 
-// SendFile sends one packed message and a descriptor with it; file may be nil.
-func (c *Conn) SendFile(file *os.File, packed []byte) error {
-	if file == nil {
+// SendFiles sends one packed message and descriptors with it, if any.
+func (c *Conn) SendFiles(packed []byte, files ...*os.File) error {
+	if len(files) == 0 {
 		return c.w.Write(packed)
 	}
-	var sent error
-	raw, err := file.SyscallConn()
+	// The descriptors go along with the first bytes; what a full buffer refuses of
+	// the rest is written after it.
+	return withNumbers(files, nil, func(numbers []int) error {
+		framed := frame.Append(nil, packed, 0)
+		n, _, err := c.sock.WriteMsgUnix(framed, syscall.UnixRights(numbers...), nil)
+		if err == nil && n < len(framed) {
+			_, err = c.sock.Write(framed[n:])
+		}
+		return err
+	})
+}
+
+// withNumbers calls do with the files' descriptors, which stay open meanwhile.
+func withNumbers(files []*os.File, numbers []int, do func([]int) error) error {
+	if len(files) == 0 {
+		return do(numbers)
+	}
+	raw, err := files[0].SyscallConn()
 	if err != nil {
 		return err
 	}
-	// The descriptor goes along with the first bytes; what a full buffer refuses of
-	// the rest is written after it.
-	err = raw.Control(func(fd uintptr) {
-		framed := frame.Append(nil, packed, 0)
-		var n int
-		n, _, sent = c.sock.WriteMsgUnix(framed, syscall.UnixRights(int(fd)), nil)
-		if sent == nil && n < len(framed) {
-			_, sent = c.sock.Write(framed[n:])
-		}
-	})
-	return errors.Join(err, sent)
+	var inner error
+	err = raw.Control(func(fd uintptr) { inner = withNumbers(files[1:], append(numbers, int(fd)), do) })
+	return errors.Join(err, inner)
 }
 
 // Receive returns the next message.

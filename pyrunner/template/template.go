@@ -81,7 +81,12 @@ func (t *Template) Load(ctx context.Context, mode string, fields ...any) (Loaded
 // child's pid as soon as it exists; the child is ready when it says Ready.
 func (t *Template) Fork(ctx context.Context, theirs *os.File) (int, error) {
 	defer theirs.Close()
-	m, err := t.ask(ctx, theirs, message.Fork)
+	return t.forked(ctx, []*os.File{theirs}, message.Fork)
+}
+
+// forked asks for a process and returns its pid.
+func (t *Template) forked(ctx context.Context, files []*os.File, kind message.Kind, fields ...any) (int, error) {
+	m, err := t.ask(ctx, files, kind, fields...)
 	if err == nil && m.Kind != message.Forked {
 		err = fmt.Errorf("%w: kind %d", ErrOrder, m.Kind)
 	}
@@ -96,7 +101,7 @@ func (t *Template) Fork(ctx context.Context, theirs *os.File) (int, error) {
 // is closed. The process does nothing else from then on.
 func (t *Template) Serve(theirs *os.File) error {
 	defer theirs.Close()
-	if err := t.conn.SendFile(theirs, message.Append(nil, message.Serve)); err != nil {
+	if err := t.conn.SendFiles(message.Append(nil, message.Serve), theirs); err != nil {
 		return fmt.Errorf("serve from template: %w", err)
 	}
 	return nil
@@ -116,18 +121,18 @@ func (t *Template) Reap(ctx context.Context, pid int) (syscall.WaitStatus, error
 	return syscall.WaitStatus(status), err
 }
 
-// ask sends one message, with a descriptor if there is one, and returns the answer.
-func (t *Template) ask(ctx context.Context, file *os.File, kind message.Kind, fields ...any) (message.Message, error) {
+// ask sends one message, with descriptors if there are any, and returns the answer.
+func (t *Template) ask(ctx context.Context, files []*os.File, kind message.Kind, fields ...any) (message.Message, error) {
 	stop := t.conn.Bound(ctx)
-	m, err := t.exchange(file, message.Append(nil, kind, fields...))
+	m, err := t.exchange(files, message.Append(nil, kind, fields...))
 	if !stop() {
 		return m, context.Cause(ctx)
 	}
 	return m, err
 }
 
-func (t *Template) exchange(file *os.File, packed []byte) (message.Message, error) {
-	if err := t.conn.SendFile(file, packed); err != nil {
+func (t *Template) exchange(files []*os.File, packed []byte) (message.Message, error) {
+	if err := t.conn.SendFiles(packed, files...); err != nil {
 		return message.Message{}, err
 	}
 	return t.conn.Receive()

@@ -12,6 +12,10 @@ from . import descriptors, framing, message
 
 Message = Tuple[int, List[message.Bytes]]
 
+# For as many descriptors as come along with one message.
+MAX_DESCRIPTORS = 64
+_ROOM = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
+
 
 class Gone(Exception):
     """The socket is no longer ours: user code has closed or replaced its descriptor."""
@@ -67,8 +71,7 @@ class ControlChannel(Channel):
         self._passed: List[int] = []
 
     def _recv_with_descriptors(self, view: memoryview) -> int:
-        room = socket.CMSG_SPACE(array.array("i").itemsize)
-        size, ancillary, _, _ = self._socket.recvmsg_into([view], room, socket.MSG_CMSG_CLOEXEC)
+        size, ancillary, _, _ = self._socket.recvmsg_into([view], _ROOM, socket.MSG_CMSG_CLOEXEC)
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 fds = array.array("i")
@@ -81,3 +84,8 @@ class ControlChannel(Channel):
         if not self._passed:
             raise message.Malformed("no descriptor came along")
         return self._passed.pop(0)
+
+    def take_descriptors(self) -> List[int]:
+        """Return all that came with the latest message and were not taken yet."""
+        taken, self._passed = self._passed, []
+        return taken

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import faulthandler
 import sys
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Optional
 
 CONTROL = 3
 
@@ -23,7 +23,9 @@ def _template() -> Run:
 
     def run(_: List[str]) -> None:
         descriptors.close_all_but([CONTROL])
-        template.Template(CONTROL, modes).run()
+        process: Optional[template.Template] = template.Template(CONTROL, modes)
+        while process is not None:
+            process = process.run()
 
     return run
 

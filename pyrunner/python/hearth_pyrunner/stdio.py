@@ -34,6 +34,11 @@ class Streams:
         """Return the descriptors from 3 up that belong here."""
         return [copy for _, copy, _ in self._kept]
 
+    def drop(self) -> None:
+        """Let go of the copies, before the descriptors become others."""
+        for copy in self.ours():
+            os.close(copy)
+
     def adopt(self) -> None:
         """Keep what the module has made of the streams at import."""
         if not sys.stdout.closed:

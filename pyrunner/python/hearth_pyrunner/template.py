@@ -1,14 +1,14 @@
 """A template process: it does the imports once, never runs a call, and forks the
-children that do. Where an import has left threads alive it must not fork: then the
-process serves by itself, once."""
+children that do, or further templates that begin with its imports. Where an import has
+left threads alive it must not fork: then the process serves by itself, once."""
 
 from __future__ import annotations
 
 import gc
 import os
-from typing import Any, Callable, List, Mapping, Set
+from typing import Any, Callable, List, Mapping, Optional, Set
 
-from . import channel, descriptors, loader, message, process, reseed, stdio
+from . import birth, channel, descriptors, loader, message, process, reseed, stdio, surroundings
 
 # Loads what a mode needs, from the fields of Load after the mode; what it returns
 # has serve(descriptor, streams), which never returns.
@@ -23,7 +23,9 @@ LOST = 217
 class Template:
     """Owns the control socket and the children of one process."""
 
-    def __init__(self, control: int, modes: Mapping[str, Load]) -> None:
+    def __init__(self, control: int, modes: Mapping[str, Load], leads: bool = True) -> None:
+        """leads says that the process leads its session, or shall not."""
+        self._leads = leads
         self._conn = channel.ControlChannel(control)
         self._modes = modes
         self._streams = stdio.Streams()
@@ -31,22 +33,30 @@ class Template:
         self._children: Set[int] = set()
         self._loaded: Any = None
 
-    def run(self) -> None:
-        """Do as told until the other side goes; then nothing of ours is left. Never
-        returns."""
+    def run(self) -> "Template":
+        """Do as told until the other side goes; then nothing of ours is left. Returns
+        only in a forked process, what that is: a template of its own."""
         try:
-            self._run()
+            return self._run()
         except (channel.Closed, BrokenPipeError, ConnectionResetError):
             process.end_children()
             os._exit(0)
         except BaseException as error:
             self._abort(error)
+            raise
 
-    def _run(self) -> None:
+    def _run(self) -> "Template":
         process.adopt_orphans()
         while True:
             kind, fields = self._conn.receive()
-            self._steps[kind](self, fields)
+            if not self._leads:
+                # Who has told us something knows of us. Until then we are in the
+                # process group of the template that we come from, and end with it.
+                os.setsid()
+                self._leads = True
+            grown = self._steps[kind](self, fields)
+            if grown is not None:
+                return grown
 
     def _load(self, fields: List[message.Bytes]) -> None:
         mode = message.text(fields[0])
@@ -81,6 +91,35 @@ class Template:
         os.close(control)
         self._children.add(pid)
         self._conn.send(message.FORKED, pid)
+
+    def _grow(self, fields: List[message.Bytes]) -> Optional["Template"]:
+        """Fork a template. The parent answers; the child returns what it is."""
+        kin = message.number(fields[0])
+        control, *streams = self._conn.take_descriptors()
+        gc.freeze()  # before the first load nothing is frozen yet
+        parent = os.getpid() if kin == birth.CHILD else os.getppid()
+        pid = birth.fork(kin)
+        if pid == 0:
+            return self._grown(control, streams, fields, parent)
+        for fd in (control, *streams):
+            os.close(fd)
+        if kin == birth.CHILD:
+            self._children.add(pid)
+        self._conn.send(message.FORKED, pid)
+        return None
+
+    def _grown(self, control: int, streams: List[int], fields: List[message.Bytes], parent: int) -> "Template":
+        """Be a template of our own, with nothing of the other one's but its imports."""
+        leads = message.number(fields[0]) == birth.CHILD
+        if leads:
+            os.setsid()
+        process.die_with(parent)
+        self._conn.close()
+        self._streams.drop()
+        descriptors.close_all_but([control, *streams])
+        surroundings.take(message.text(fields[1]), fields[2:], streams)
+        reseed.reseed()
+        return Template(control, self._modes, leads)
 
     def _become(self, control: int) -> None:
         """Be a child: never returns into the template's loop."""
@@ -129,4 +168,5 @@ class Template:
         message.FORK: _fork,
         message.REAP: _reap,
         message.SERVE: _serve,
+        message.GROW: _grow,
     }
