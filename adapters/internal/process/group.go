@@ -74,7 +74,7 @@ func (g *Group) Start(cmd *exec.Cmd) (*Leader, error) {
 	if g.closed {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, ErrClosed)
 	}
-	if err := g.launch(cmd); err != nil {
+	if err := g.keeper.leading.begin(func() (int, error) { return g.launch(cmd) }); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	l := &Leader{pid: cmd.Process.Pid, done: make(chan struct{})}
@@ -91,22 +91,29 @@ func (g *Group) Start(cmd *exec.Cmd) (*Leader, error) {
 // Leaders start in a folder that was never killed: kernels (6.18 is one) compare
 // the count of kills of the new process's cgroup with that of its parent's, take
 // them for different when the former was killed before, and kill the newcomer.
-func (g *Group) launch(cmd *exec.Cmd) error {
+func (g *Group) launch(cmd *exec.Cmd) (pid int, err error) {
 	if g.dir == "" {
 		cmd.Env = append(cmd.Environ(), markName+"="+g.mark)
-		return cmd.Start()
+		return run(cmd)
 	}
 	if err := g.makeLead(); err != nil {
-		return err
+		return 0, err
 	}
 	dir, err := os.Open(string(g.lead))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer dir.Close()
 	cmd.SysProcAttr.UseCgroupFD = true
 	cmd.SysProcAttr.CgroupFD = int(dir.Fd())
-	return cmd.Start()
+	return run(cmd)
+}
+
+func run(cmd *exec.Cmd) (pid int, err error) {
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	return cmd.Process.Pid, nil
 }
 
 // makeLead makes the folder in which leaders start. The lock is held.
@@ -124,7 +131,9 @@ func (g *Group) makeLead() error {
 }
 
 func (g *Group) wait(l *Leader, cmd *exec.Cmd) {
+	awaitEnd(l.pid)
 	_ = cmd.Wait() // how it ended is in the state
+	g.keeper.leading.end(l.pid)
 	l.state = cmd.ProcessState
 	g.mu.Lock()
 	delete(g.leaders, l.pid)
@@ -188,18 +197,4 @@ func (g *Group) Adopt(pid int) error {
 	}
 	g.adopted[pid] = p.start
 	return nil
-}
-
-func (g *Group) leads(pid int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.leaders[pid] != nil {
-		return true
-	}
-	for _, sub := range g.subs {
-		if sub.leads(pid) {
-			return true
-		}
-	}
-	return false
 }

@@ -32,7 +32,7 @@ for turn in 1 2 3; do
 done`
 )
 
-func startGuard(root cgroup, id string) (*guard, error) {
+func startGuard(root cgroup, id string, own *leading) (*guard, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func startGuard(root cgroup, id string) (*guard, error) {
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	cmd.Stdin = read
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	if err := own.begin(func() (int, error) { return run(cmd) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("start guard: %w", err), write.Close())
 	}
 	return &guard{pipe: write, cmd: cmd}, nil

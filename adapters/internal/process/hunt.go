@@ -87,7 +87,7 @@ func (g *Group) members() []stat {
 	}
 	var members []stat
 	for _, p := range all {
-		if in[p.pid] && (!p.dead() || p.parent == os.Getpid()) && !(p.dead() && g.keeper.leads(p.pid)) {
+		if in[p.pid] && (!p.dead() || p.parent == os.Getpid()) && !(p.dead() && g.keeper.leading.has(p.pid)) {
 			members = append(members, p)
 		}
 	}
@@ -136,7 +136,7 @@ func (g *Group) owns(pid int) bool {
 // orphaned says whether a process was left to us by the group. Which sub-group it
 // came from cannot be known: the one that is asked takes it.
 func (g *Group) orphaned(p stat) bool {
-	return p.parent == os.Getpid() && markOf(p.pid) == g.mark && !g.keeper.leads(p.pid)
+	return p.parent == os.Getpid() && markOf(p.pid) == g.mark && !g.keeper.leading.has(p.pid)
 }
 
 // remember keeps who was seen, so that it is known after its parent has gone.
@@ -195,7 +195,7 @@ func (g *Group) strike(members []stat, signals []unix.Signal, deadline time.Time
 		}
 	}
 	for _, p := range members {
-		if g.keeper.leads(p.pid) {
+		if g.keeper.leading.has(p.pid) {
 			continue
 		}
 		if _, err := settle(p, deadline); err != nil {

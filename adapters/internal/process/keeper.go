@@ -37,6 +37,8 @@ type Keeper struct {
 	root  cgroup // "" without cgroups
 	guard *guard
 
+	leading leading
+
 	mu     sync.Mutex // guards the fields below
 	groups map[*Group]struct{}
 	closed bool
@@ -90,7 +92,7 @@ func (k *Keeper) open() error {
 	if err := k.note(); err != nil {
 		return err
 	}
-	guard, err := startGuard(k.root, k.id)
+	guard, err := startGuard(k.root, k.id, &k.leading)
 	if err != nil {
 		return err
 	}
@@ -170,14 +172,4 @@ func (k *Keeper) Close() error {
 	}
 	errs = append(errs, k.guard.close(), k.unnote(), k.lock.Close())
 	return errors.Join(errs...)
-}
-
-// leads says whether pid was started by a group and is waited for there.
-func (k *Keeper) leads(pid int) bool {
-	for _, g := range k.list() {
-		if g.leads(pid) {
-			return true
-		}
-	}
-	return false
 }

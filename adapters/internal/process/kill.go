@@ -1,10 +1,5 @@
 package process
 
-import (
-	"errors"
-	"time"
-)
-
 // Kill ends every process of the group and its sub-groups and returns when none
 // is left, zombies included; only one that a living process outside of the group
 // has to reap may remain as a zombie. The group can be used again. It costs a few
@@ -17,13 +12,12 @@ func (g *Group) Kill() error {
 	return g.End()
 }
 
-// End is Kill without the look whether there is anything to do: it costs a walk
-// of /proc. It is for callers who know that processes of the group were killed a
+// End is Kill without the look whether there is anything to do. It is for callers who know that processes of the group were killed a
 // moment ago: those count for nothing any more and may yet be on their way out.
 func (g *Group) End() error {
 	var err error
 	if g.dir != "" {
-		err = errors.Join(g.dir.kill(), g.bury())
+		err = g.endTree()
 	} else {
 		_, err = g.hunt(nil)
 	}
@@ -69,7 +63,7 @@ func (g *Group) Settle() error {
 	if g.dir == "" {
 		return g.keeper.reapOrphans()
 	}
-	return g.bury()
+	return g.buryAll()
 }
 
 // Close kills the group and removes it. It may be repeated.
@@ -114,28 +108,4 @@ func (g *Group) allLeaders() []*Leader {
 		all = append(all, sub.allLeaders()...)
 	}
 	return all
-}
-
-// bury waits until what was killed in the cgroup has left the process table, as
-// far as that is ours to do. An empty cgroup says only that its processes are
-// dying: they may not have told their parents yet.
-func (g *Group) bury() error {
-	deadline := time.Now().Add(killBound)
-	path := g.keeper.inside(g.dir)
-	for {
-		waiting := false
-		for _, p := range walk() {
-			if !beneath(cgroupOf(p.pid), path) || g.keeper.leads(p.pid) {
-				continue
-			}
-			again, err := settle(p, deadline)
-			if err != nil {
-				return err
-			}
-			waiting = waiting || again
-		}
-		if !waiting {
-			return nil
-		}
-	}
 }

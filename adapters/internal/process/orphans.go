@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"unsafe"
@@ -26,6 +27,9 @@ func (k *Keeper) reapOrphans() error {
 		}
 		// Somebody else's child, which may hide ours behind it.
 		for _, pid := range children() {
+			if k.leading.has(pid) {
+				continue
+			}
 			if p, ok := readStat(pid); ok && p.dead() && k.orphan(pid) {
 				if err := reap(pid); err != nil {
 					return err
@@ -40,9 +44,9 @@ func (k *Keeper) reapOrphans() error {
 // it.
 func (k *Keeper) orphan(pid int) bool {
 	if k.Cgroups() {
-		return beneath(cgroupOf(pid), k.inside(k.root)) && !k.leads(pid)
+		return beneath(cgroupOf(pid), k.inside(k.root)) && !k.leading.has(pid)
 	}
-	return k.knows(pid) && !k.leads(pid)
+	return k.knows(pid) && !k.leading.has(pid)
 }
 
 // peek returns a child that has ended, without reaping it; 0 when there is none.
@@ -65,26 +69,18 @@ func peek() (int, error) {
 	}
 }
 
-// children returns the children of this process.
+// children returns the children of this process but those that other threads than
+// the first have started. Orphans are given to the first thread that lives, and Go
+// never ends the one that a process began with.
 func children() []int {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return nil
+	data, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
+	if err != nil { // a kernel without these files
+		return childrenByWalk()
 	}
 	var pids []int
-	for _, task := range tasks {
-		data, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
-		if err != nil {
-			// A thread that ended, or a kernel without these files.
-			if _, gone := os.Stat("/proc/self/task/" + task.Name()); gone == nil {
-				return childrenByWalk()
-			}
-			continue
-		}
-		for _, field := range bytes.Fields(data) {
-			if pid, err := strconv.Atoi(string(field)); err == nil {
-				pids = append(pids, pid)
-			}
+	for _, field := range bytes.Fields(data) {
+		if pid, err := strconv.Atoi(string(field)); err == nil {
+			pids = append(pids, pid)
 		}
 	}
 	return pids

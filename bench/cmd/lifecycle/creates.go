@@ -42,6 +42,10 @@ func creates(ctx context.Context, f flags, fleet *fleet, runtime string) (err er
 	defer watching.Wait()
 	defer cancel(nil)
 	spec := echo(runtime)
+	before, err := fleet.spent()
+	if err != nil {
+		return err
+	}
 	start := time.Now()
 	took, err := each(ctx, f.Runs, f.Callers, func(i int) error {
 		return board.create(ctx, fmt.Sprintf("%s-%d", runtime, i), spec, hearthv1.RunPhase_RUN_PHASE_READY)
@@ -52,6 +56,11 @@ func creates(ctx context.Context, f flags, fleet *fleet, runtime string) (err er
 	}
 	fmt.Printf("%-6s create → Ready: p50 %v, p95 %v; %d Runs in %v, %.0f Runs/s\n", runtime,
 		quantile(took, 0.5), quantile(took, 0.95), f.Runs, elapsed.Round(time.Millisecond), float64(f.Runs)/elapsed.Seconds())
+	after, err := fleet.spent()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-6s CPU a Run: %s\n", runtime, after.minus(before).per(f.Runs))
 	if !f.Delete {
 		return nil
 	}

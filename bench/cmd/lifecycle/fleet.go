@@ -25,8 +25,9 @@ const (
 
 // fleet is a set of processes that find each other by sockets in one folder.
 type fleet struct {
-	dir    string
-	dialer *dial.Dialer
+	dir      string
+	programs string // where they lie
+	dialer   *dial.Dialer
 	// running are in the order of their start.
 	running []*process
 }
@@ -36,7 +37,7 @@ type process struct {
 	cmd  *exec.Cmd
 }
 
-func newFleet(dir string) *fleet { return &fleet{dir: dir, dialer: dial.New(nil)} }
+func newFleet(dir string) *fleet { return &fleet{dir: dir, programs: dir, dialer: dial.New(nil)} }
 
 func (f *fleet) address(name string) string { return "unix:" + filepath.Join(f.dir, name+".sock") }
 
@@ -66,7 +67,7 @@ func (f *fleet) start(ctx context.Context, name, program string, args ...string)
 }
 
 func (f *fleet) launch(name, program string, args ...string) error {
-	p := &process{name, exec.Command(filepath.Join(f.dir, program), append(args, "--log-level", "error")...)}
+	p := &process{name, exec.Command(filepath.Join(f.programs, program), append(args, "--log-level", "error")...)}
 	p.cmd.Stderr = os.Stderr
 	p.cmd.Env = append(os.Environ(), "GOGC=400")
 	if err := p.cmd.Start(); err != nil {

@@ -25,6 +25,7 @@ type flags struct {
 	Runtimes []string      `help:"Runtimes to measure." default:"bash,python"`
 	Delete   bool          `help:"Measure also how long it takes until all are deleted."`
 	Stored   int           `help:"Runs that are stored when the control plane restarts; 0 leaves that out." default:"10000"`
+	Programs string        `help:"Folder with hearth and hearth-runtime-*, built already; empty builds them." type:"existingdir"`
 	Within   time.Duration `help:"How long the whole may take." default:"15m"`
 }
 
@@ -49,7 +50,9 @@ func measure(ctx context.Context, f flags) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	fleet := newFleet(dir)
 	defer func() { err = errors.Join(err, fleet.close()) }()
-	if err := fleet.build(ctx, f.Runtimes); err != nil {
+	if f.Programs != "" {
+		fleet.programs = f.Programs
+	} else if err := fleet.build(ctx, f.Runtimes); err != nil {
 		return err
 	}
 	fmt.Printf("%s, %d cores, %s; %d callers, %d nodes\n\n", runtime.Version(), runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly), f.Callers, f.Nodes)
