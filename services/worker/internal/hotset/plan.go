@@ -137,7 +137,8 @@ func (m *Machine) grow(now time.Time, s *Set) ([]Effect, bool) {
 func (m *Machine) spoiled(s *Set) bool {
 	for _, module := range s.Modules {
 		if why, unfit := m.unfit[module]; unfit {
-			s.Phase, s.Why = Unfit, module+": "+why
+			s.Phase, _ = step(s.Phase, Refused)
+			s.Why = module + ": " + why
 			return true
 		}
 	}

@@ -51,6 +51,7 @@ type rule struct {
 var table = []rule{
 	{Known, Wanted, Growing},
 	{Known, Warmed, Known},
+	{Known, Refused, Unfit}, // a module of it was found unfit in another set
 	{Growing, Grown, Live},
 	{Growing, Refused, Unfit},
 	{Growing, Failed, Resting},
