@@ -135,5 +135,5 @@ func filterAndSort(m *Machine, r Request) int32 {
 }
 
 func compareEntry(a, b entry) int {
-	return compareBool(b.before(&a), a.before(&b))
+	return int(b.before(&a)) - int(a.before(&b))
 }

@@ -271,16 +271,16 @@ func (m *Machine) reindex(slot int32) {
 		m.leave(w)
 		return
 	}
-	w.free = w.left()
-	where := bucket{mem: class(w.free.mem)}
+	free := w.left()
+	where := bucket{mem: class(free.mem)}
 	if w.gpu {
-		where.gpu = class(w.free.gpu)
+		where.gpu = class(free.gpu)
 	}
 	if w.indexed && w.where == where {
-		m.index.set(w.gpu, where, w.leaf, w.standing(slot), w.free)
+		m.index.set(w.gpu, where, w.leaf, w.standing(slot), free)
 		return
 	}
 	m.leave(w)
 	w.where, w.indexed = where, true
-	w.leaf = m.index.add(w.gpu, where, w.standing(slot), w.free)
+	w.leaf = m.index.add(w.gpu, where, w.standing(slot), free)
 }

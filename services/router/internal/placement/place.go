@@ -46,7 +46,7 @@ func (m *Machine) Place(now time.Time, r Request) (Placement, error) {
 	if m.ready == 0 {
 		return Placement{}, ErrNoWorker
 	}
-	slot := m.choose(r)
+	slot := m.choose(&r)
 	if slot == none {
 		return Placement{}, ErrNoneFits
 	}
@@ -56,7 +56,7 @@ func (m *Machine) Place(now time.Time, r Request) (Placement, error) {
 	return m.reserve(now, slot, claim), nil
 }
 
-func (m *Machine) choose(r Request) int32 {
+func (m *Machine) choose(r *Request) int32 {
 	s := search{
 		demand:  room{r.Memory, r.GPUMemory},
 		workers: m.workers,

@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// fanout is how many children a node has: wide, since a level costs a cache miss.
-const fanout = 16
+// fanout is how many children a node has: few, since they share two cache lines, and
+// the levels that are many stay in the cache.
+const fanout = 4
 
 // entry is a worker's standing in the order of choice. Everything that decides is
 // in it, so that a comparison touches no worker. Pressures are never negative, so
@@ -24,14 +25,15 @@ const none = -1
 // empty comes after every worker.
 var empty = entry{mem: math.MaxUint64, slot: none}
 
-// before subtracts one standing from the other as a number of four words: a
+// before says whether e comes before f: 1, or 0. It subtracts one standing from the
+// other as a number of four words, and its answer is there to be counted with: a
 // branch on what differs would be guessed wrong half of the time.
-func (e *entry) before(f *entry) bool {
+func (e *entry) before(f *entry) uint64 {
 	_, less := bits.Sub64(e.label, f.label, 0)
 	_, less = bits.Sub64(uint64(e.inflight), uint64(f.inflight), less)
 	_, less = bits.Sub64(e.cpu, f.cpu, less)
 	_, less = bits.Sub64(e.mem, f.mem, less)
-	return less != 0
+	return less
 }
 
 // room is what a worker can still take, or a bound of what any below a node can.
@@ -67,7 +69,7 @@ func (t *tree) remove(leaf int32) {
 	t.free = append(t.free, leaf)
 }
 
-// grow makes room for eight times as many, and decides the tournament anew.
+// grow makes room for fanout times as many, and decides the tournament anew.
 func (t *tree) grow() {
 	old := 0
 	if len(t.nodes) > 0 {
@@ -89,7 +91,7 @@ func (t *tree) grow() {
 		t.nodes = append(t.nodes, make([]entry, n))
 		t.rooms = append(t.rooms, make([]room, n))
 		for i := range n {
-			t.nodes[level][i], t.rooms[level][i] = t.winner(level, i), t.most(level, i)
+			t.nodes[level][i], t.rooms[level][i] = *winner(t.nodes[level-1], i*fanout), t.most(level, i)
 		}
 		if n == 1 {
 			return
@@ -97,16 +99,14 @@ func (t *tree) grow() {
 	}
 }
 
-// winner is the first of a node's children.
-func (t *tree) winner(level, i int) entry {
-	children := (*[fanout]entry)(t.nodes[level-1][i*fanout:])
-	best := &children[0]
-	for c := 1; c < fanout; c++ {
-		if e := &children[c]; e.before(best) {
-			best = e
-		}
-	}
-	return *best
+// winner is the first of i and its siblings. It counts its way to it: no branch.
+func winner(level []entry, i int) *entry {
+	group := (*[fanout]entry)(level[i&^3:])
+	a, b, c, d := i&3, i&3^1, i&3^2, i&3^3
+	c ^= (c ^ d) & -int(group[d&3].before(&group[c&3]))
+	b ^= (b ^ c) & -int(group[c&3].before(&group[b&3]))
+	a ^= (a ^ b) & -int(group[b&3].before(&group[a&3]))
+	return &group[a&3]
 }
 
 // most is the most room of a node's children.
@@ -119,23 +119,20 @@ func (t *tree) most(level, i int) room {
 	return most
 }
 
-// set changes a leaf and what follows from it above.
+// set changes a leaf and what follows from it above, until a node stays as it was.
 func (t *tree) set(leaf int32, e entry, r room) {
 	t.setRoom(int(leaf), r)
-	slot := t.nodes[0][leaf].slot
-	t.nodes[0][leaf] = e
 	i := int(leaf)
+	moved := max(t.nodes[0][i].slot, e.slot) // none, where nobody came or went
+	t.nodes[0][i] = e
 	for level := 1; level < len(t.nodes); level++ {
+		best := winner(t.nodes[level-1], i)
 		i /= fanout
 		node := &t.nodes[level][i]
-		switch {
-		case node.slot == slot && slot != none:
-			*node = t.winner(level, i)
-		case e.before(node):
-			*node = e
-		default:
+		if node.slot != moved && best.slot != moved {
 			return
 		}
+		*node = *best
 	}
 }
 
@@ -169,10 +166,10 @@ func (t *tree) first(s *search) {
 
 func (t *tree) below(s *search, level, i int) {
 	e := &t.nodes[level][i]
-	if !e.before(&s.best) || !t.rooms[level][i].holds(s.demand) || s.steps <= 0 {
+	if e.before(&s.best) == 0 || !t.rooms[level][i].holds(s.demand) || s.steps <= 0 {
 		return
 	}
-	if s.workers[e.slot].free.holds(s.demand) && s.allows(e.slot) {
+	if s.workers[e.slot].left().holds(s.demand) && s.allows(e.slot) {
 		s.best = *e
 		return
 	}

@@ -28,7 +28,6 @@ func (a *amount) take(b amount) {
 type worker struct {
 	used      amount // what the worker last said, less what has gone since
 	promised  amount // claims that no report includes yet
-	free      room   // what is left, as indexed
 	memTotal  int64
 	memLimit  int64 // what may be promised of the total
 	gpuLimit  int64
