@@ -31,12 +31,12 @@ func TestWinner(t *testing.T) {
 // TestManyWorkers compares each choice among trees of several levels with a filter
 // and a sort of all workers, while calls and workers come and go.
 func TestManyWorkers(t *testing.T) {
-	const n = 700
+	const n = 300
 	m, mix := cluster(n), requests(n)
 	rng := rand.New(rand.NewPCG(5, 6))
 	now := time.Unix(0, 0)
 	var flight []Reservation
-	for i := range 3000 {
+	for i := range 1500 {
 		r := mix[i%len(mix)]
 		r.Worker, r.Container = "", ""
 		want := filterAndSort(m, r)
