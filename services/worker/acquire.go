@@ -3,23 +3,26 @@ package worker
 import (
 	"context"
 	"errors"
-	"strings"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/internal/kit/edge"
 	"github.com/hearth-run/hearth/services/worker/internal/box"
 	"github.com/hearth-run/hearth/services/worker/internal/ledger"
+	"github.com/hearth-run/hearth/services/worker/internal/zygotes"
 )
 
-// acquire returns the container of a call: its session's, or a new one.
-func (w *Worker) acquire(ctx context.Context, h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
+// acquire returns the container of a call: its session's, or a new one that starts
+// from what origin says.
+func (w *Worker) acquire(ctx context.Context, h *serverless.WorkerExecutionRequest, demand ledger.Demand, origin func() zygotes.Start) (*box.Box, error) {
 	if id := h.GetContainerId(); id != "" {
 		return w.reuse(ctx, id, h)
 	}
-	b, err := w.admit(ctx, h, demand)
+	from := origin()
+	b, err := w.admit(ctx, h, demand, from)
 	if err != nil {
+		if from.Ready != nil {
+			w.zygotes.Discard(from.Ready)
+		}
 		return nil, err
 	}
 	// The start belongs to the container; this call waits for it no longer than it
@@ -45,10 +48,10 @@ func (w *Worker) reuse(ctx context.Context, id string, h *serverless.WorkerExecu
 // admit makes a container as soon as there is room: what is being taken down does
 // not count against a call, it is waited for. Nothing else is.
 // Errors: errFull, errStopping, ctx's cause.
-func (w *Worker) admit(ctx context.Context, h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
+func (w *Worker) admit(ctx context.Context, h *serverless.WorkerExecutionRequest, demand ledger.Demand, from zygotes.Start) (*box.Box, error) {
 	for {
 		w.mu.Lock()
-		b, err := w.create(h, demand)
+		b, err := w.create(h, demand, from)
 		freed, leaving := w.freed, w.leaving()
 		w.mu.Unlock()
 		if !errors.Is(err, errFull) || !leaving {
@@ -74,8 +77,11 @@ func (w *Worker) leaving() bool {
 
 // create reserves what a container needs and returns its box, which nothing runs
 // in yet; the caller holds mu.
-func (w *Worker) create(h *serverless.WorkerExecutionRequest, demand ledger.Demand) (*box.Box, error) {
-	id := "c" + strings.ToLower(ulid.Make().String())
+func (w *Worker) create(h *serverless.WorkerExecutionRequest, demand ledger.Demand, from zygotes.Start) (*box.Box, error) {
+	id := newContainer()
+	if from.Ready != nil {
+		id = from.Ready.ID
+	}
 	if w.stopping {
 		return nil, errStopping
 	}
@@ -84,7 +90,7 @@ func (w *Worker) create(h *serverless.WorkerExecutionRequest, demand ledger.Dema
 	}
 	b := box.New(box.Config{
 		ID: id, Session: h.GetSessionId(), IdleTimeout: w.cfg.IdleTimeout,
-		Start:    func(ctx context.Context) (box.Running, error) { return w.starter.start(ctx, id, demand) },
+		Start:    func(ctx context.Context) (box.Running, error) { return w.starter.start(ctx, id, demand, from) },
 		Grow:     func() (int64, bool) { return w.grow(id) },
 		Report:   func(r box.Report) { w.report(id, r) },
 		Released: func() { w.released(id) },

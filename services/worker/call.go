@@ -25,6 +25,8 @@ type call struct {
 	stream serverlessconnect.ExecutionServiceRequestExecutionServerStream
 	// begun says that part of the answer was sent: nothing is tried again.
 	begun bool
+	// steps are where the time went before its container was there.
+	steps []box.Step
 }
 
 // attempt is one try of a call in one container. It takes what the executor says
@@ -37,6 +39,7 @@ type attempt struct {
 	items    chan item
 	executed chan struct{}
 	once     sync.Once
+	watch    *stopwatch
 }
 
 // item is one thing to send, or the end.
@@ -51,7 +54,7 @@ type item struct {
 func (w *Worker) run(ctx context.Context, c *call, b *box.Box) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := &attempt{call: c, worker: w, box: b, ctx: ctx, items: make(chan item), executed: make(chan struct{})}
+	a := &attempt{call: c, worker: w, box: b, ctx: ctx, items: make(chan item), executed: make(chan struct{}), watch: newStopwatch()}
 	conn, err := b.Executor.Dial(ctx, a)
 	if err != nil {
 		return w.postMortem(b, err)
@@ -130,9 +133,13 @@ func (a *attempt) send(i item) error {
 	res := &serverless.WorkerExecutionResponse{
 		RequestId: h.GetRequestId(), SessionId: h.GetSessionId(), WorkerId: a.worker.cfg.ID,
 		ContainerId: a.box.ID, CheckpointId: a.box.Checkpoint, Success: true, Budgets: a.worker.budgets(a.box, h),
-		Start: came(h, a.box.Checkpoint),
+		Start: came(h, a.box),
 	}
 	if i.payload != nil {
+		if !a.call.begun {
+			a.watch.lap("call")
+			res.Steps = steps(a.call.steps, a.watch.steps)
+		}
 		a.call.begun = true
 		res.Data = &serverless.WorkerExecutionResponse_Payload{Payload: i.payload}
 	} else {
@@ -142,11 +149,13 @@ func (a *attempt) send(i item) error {
 }
 
 // came says how a call came to its container: what happened, not what was asked.
-func came(h *serverless.WorkerExecutionRequest, checkpoint string) serverless.ContainerStart {
+func came(h *serverless.WorkerExecutionRequest, b *box.Box) serverless.ContainerStart {
 	switch {
 	case h.GetContainerId() != "":
 		return serverless.ContainerStart_CONTAINER_START_SESSION
-	case checkpoint != "":
+	case b.Ahead:
+		return serverless.ContainerStart_CONTAINER_START_POOLED
+	case b.Checkpoint != "":
 		return serverless.ContainerStart_CONTAINER_START_CHECKPOINT
 	default:
 		return serverless.ContainerStart_CONTAINER_START_COLD
@@ -168,7 +177,28 @@ func (a *attempt) Executed() { a.once.Do(func() { close(a.executed) }) }
 
 // Packages implements box.Sink: an old client names its packages in the payload.
 func (a *attempt) Packages(requirements []string) ([]string, error) {
+	modules, release, err := a.worker.install(a.ctx, requirements)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if module := clash(a.box, modules); module != "" {
+		err := conflict(module)
+		a.put(item{err: err}) // the call begins anew, cold, if that can be
+		return nil, err
+	}
 	return a.worker.fetch(a.ctx, a.box, requirements)
+}
+
+// steps are the parts of a call's way, for the answer.
+func steps(lists ...[]box.Step) []*serverless.ExecutionStep {
+	var out []*serverless.ExecutionStep
+	for _, list := range lists {
+		for _, step := range list {
+			out = append(out, &serverless.ExecutionStep{Name: step.Name, Nanos: int64(step.Took)})
+		}
+	}
+	return out
 }
 
 // postMortem says why an executor's connection broke, from how its container
@@ -181,7 +211,7 @@ func (w *Worker) postMortem(b *box.Box, broke error) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errExecutorDied, broke)
 	case exit.OOMKills > 0:
-		held := w.held(b.ID)
+		held := w.reserved(b.ID)
 		return edge.Publicf(errOutOfMemory, "the container ran out of memory at %d bytes: raise the memory budget's alloc or max", held.Memory)
 	case exit.Killed:
 		return fmt.Errorf("%w: %w", errExecutorDied, broke)

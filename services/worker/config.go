@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
 	"github.com/hearth-run/hearth/sandbox"
+	"github.com/hearth-run/hearth/services/worker/internal/hotset"
 )
 
 // Config says what a worker offers and where it keeps its things. The tags are for
@@ -33,6 +35,20 @@ type Config struct {
 	// Python names an interpreter with cloudpickle; empty: the worker makes an
 	// environment of its own at the first start.
 	Python string `name:"executor-python" help:"Interpreter with cloudpickle to run executions; empty: one is made at the first start." placeholder:"PATH"`
+	// EnvPackages are requirements that the worker's own environment is made with:
+	// every container sees them, and zygotes can import them. Not with Python.
+	EnvPackages []string `name:"env-package" sep:"none" help:"PyPI requirement for the worker's own environment, where zygotes can import it; may be repeated." placeholder:"REQ"`
+	// ZygoteMemory is for zygotes and the containers that are made ahead, beside
+	// Memory, in bytes; 0: there are none, every start is cold.
+	ZygoteMemory int64 `help:"Memory for zygotes and containers made ahead, beside that for containers, in bytes; 0: every start is cold." default:"0"`
+	// ZygotePool is how many containers at most stand ready before one zygote; 0:
+	// each is forked when its call comes.
+	ZygotePool int `help:"Containers that stand ready before one zygote at most; 0: none is made ahead." default:"16"`
+	// Zygotes are import sets that are kept warm whatever calls them, each as
+	// "pandas,numpy".
+	Zygotes []string `name:"zygote" sep:"none" help:"Imports to keep warm whatever calls them, as pandas,numpy; may be repeated." placeholder:"MODULES"`
+	// ImportTimeout bounds the import of one module of a zygote.
+	ImportTimeout time.Duration `help:"Time for a zygote to import one module." default:"30s"`
 	// InstallArgs are added to the package installer's command line.
 	InstallArgs []string `help:"Arguments for the package installer, say an index of your own." placeholder:"ARG"`
 	// Network is what containers see: "none" or "host".
@@ -72,6 +88,9 @@ func Default() Config {
 		DefaultMemory:       1 << 30,
 		ScratchBytes:        256 << 20,
 		MaxPids:             256,
+		ZygoteMemory:        0,
+		ZygotePool:          16,
+		ImportTimeout:       30 * time.Second,
 		OutputLimit:         1 << 20,
 		ReplayLimit:         8 << 20,
 		IdleTimeout:         5 * time.Minute,
@@ -100,13 +119,34 @@ func (c Config) Validate() error {
 	check(filepath.IsAbs(c.DataDir), "data folder %q: must be an absolute path", c.DataDir)
 	check(c.DefaultMemory >= sandbox.MinMemory, "default memory %d: want at least %d bytes", c.DefaultMemory, sandbox.MinMemory)
 	check(c.ScratchBytes > 0, "scratch %d: must be above 0 bytes", c.ScratchBytes)
+	check(c.Python == "" || len(c.EnvPackages) == 0, "env packages %v: they go into the worker's own environment; install them into %s yourself, or name no interpreter", c.EnvPackages, c.Python)
+	check(c.ZygoteMemory == 0 || c.ZygoteMemory >= leastZygotes, "zygote memory %d: want 0 (none) or at least %d bytes", c.ZygoteMemory, int64(leastZygotes))
+	check(c.ZygotePool >= 0 && c.ZygotePool <= 256, "zygote pool %d: want 0 to 256", c.ZygotePool)
+	for _, pin := range c.Zygotes {
+		check(len(pinned(pin)) > 0, "zygote %q: want top-level modules, as pandas,numpy", pin)
+	}
 	check(c.MaxPids >= 8, "max pids %d: want at least 8", c.MaxPids)
 	check(c.OutputLimit > 0, "output limit %d: must be above 0 bytes", c.OutputLimit)
 	check(c.ReplayLimit >= 0, "replay limit %d: must not be negative", c.ReplayLimit)
-	for name, d := range map[string]time.Duration{"idle timeout": c.IdleTimeout, "start timeout": c.StartTimeout, "utilization interval": c.UtilizationInterval, "drain": c.Drain} {
+	for name, d := range map[string]time.Duration{"idle timeout": c.IdleTimeout, "start timeout": c.StartTimeout, "import timeout": c.ImportTimeout, "utilization interval": c.UtilizationInterval, "drain": c.Drain} {
 		check(d > 0, "%s %v: must be above 0", name, d)
 	}
 	return errors.Join(errs...)
+}
+
+// leastZygotes is what the root and a few containers of it need, in bytes.
+const leastZygotes = 32 << 20
+
+// pinned are the modules of one pin, none if it is none.
+func pinned(pin string) []string {
+	names := strings.Split(pin, ",")
+	for i, name := range names {
+		names[i] = strings.TrimSpace(name)
+	}
+	if tops := hotset.Tops(names); len(tops) == len(names) {
+		return tops
+	}
+	return nil
 }
 
 // Deps are what a worker works with.

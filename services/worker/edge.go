@@ -20,6 +20,13 @@ var (
 	errStart        = errors.New("container did not start")
 	errExecutorDied = errors.New("executor ended during the call")
 	errOutOfMemory  = errors.New("out of memory")
+	errOtherWorker  = errors.New("another worker is meant")
+	errZygotesOff   = errors.New("worker keeps no zygotes")
+	errUnfit        = errors.New("imports make no zygote")
+	errModules      = errors.New("modules are invalid")
+	errNotPinned    = errors.New("zygote is not pinned")
+	errNotGrown     = errors.New("zygote did not grow")
+	errConflict     = errors.New("packages bring a module that is loaded already")
 )
 
 // Reasons that routers branch on.
@@ -40,6 +47,13 @@ var edgeTable = edge.Table{
 	{Err: errNotReady, Code: connect.CodeUnavailable, Reason: ReasonStopping, Text: "the worker is not ready yet"},
 	{Err: box.ErrGone, Code: connect.CodeNotFound, Reason: ReasonContainerGone, Text: "the container of this session is gone: start a new session"},
 	{Err: packages.ErrInstall, Code: connect.CodeFailedPrecondition, Reason: "PACKAGE_INSTALL_FAILED", Text: "the packages could not be installed"},
+	{Err: errOtherWorker, Code: connect.CodeNotFound, Reason: "WORKER_UNKNOWN", Text: "this is another worker"},
+	{Err: errZygotesOff, Code: connect.CodeFailedPrecondition, Reason: "ZYGOTES_OFF", Text: "this worker keeps no zygotes: give it --zygote-memory, and a machine that allows them"},
+	{Err: errUnfit, Code: connect.CodeFailedPrecondition, Reason: "ZYGOTE_UNFIT", Text: "these imports make no zygote"},
+	{Err: errModules, Code: connect.CodeInvalidArgument, Reason: "MODULES_INVALID", Text: "name top-level modules, such as pandas, numpy"},
+	{Err: errNotPinned, Code: connect.CodeNotFound, Reason: "ZYGOTE_NOT_PINNED", Text: "no zygote of exactly these modules is pinned"},
+	{Err: errNotGrown, Code: connect.CodeUnavailable, Reason: "ZYGOTE_NOT_GROWN", Text: "the zygote could not be grown this time"},
+	{Err: errConflict, Code: connect.CodeFailedPrecondition, Reason: "PACKAGE_CONFLICT", Text: "the packages bring a module that this container has loaded already: name them in config.packages of the session's first call"},
 	{Err: errOutOfMemory, Code: connect.CodeResourceExhausted, Reason: "OUT_OF_MEMORY", Text: "the container ran out of memory: raise the memory budget's max"},
 	{Err: errStart, Code: connect.CodeUnavailable, Reason: "CONTAINER_START_FAILED", Text: "the container did not start"},
 	{Err: errExecutorDied, Code: connect.CodeUnavailable, Reason: "EXECUTOR_DIED", Text: "the executor ended during the call"},

@@ -116,7 +116,9 @@ func (w *Worker) Utilization() (*serverless.WorkerUtilization, []*serverless.Exe
 		WorkerId: w.cfg.ID, CpuUtil: w.load.machine(), CpuTotal: int64(cpus()),
 		MemUsed: memory, MemTotal: w.cfg.Memory, ExecutorCount: int32(count),
 		GpuMemUsed: gpu, GpuMemTotal: w.cfg.GPUMemory,
+		HasCheckpoints: true, Starts: w.starts.counts(),
 	}
+	worker.CheckpointIds, worker.Zygotes = w.held()
 	live := map[string]bool{}
 	var containers []*serverless.ExecutorUtilization
 	for _, b := range boxes {

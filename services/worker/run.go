@@ -37,14 +37,18 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, reporter := range w.reporters {
 		tellers.Go(func() { reporter.Run(telling) })
 	}
+	forked, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	if w.zygotes != nil {
+		tellers.Go(func() { w.zygotes.Run(forked) })
+	}
 	<-ctx.Done()
 	w.refuse()
-	for _, reporter := range w.reporters {
-		reporter.Announce()
-	}
+	w.announce()
 	w.drain()
 	close(w.stop)
 	w.owners.Wait()
+	cut()
 	hush()
 	tellers.Wait()
 	for _, reporter := range w.reporters {
@@ -65,6 +69,7 @@ func (w *Worker) equip(ctx context.Context) error {
 	}
 	env, err := pyenv.Prepare(ctx, pyenv.Config{
 		Folder: filepath.Join(w.cfg.DataDir, "python"), Python: w.cfg.Python, InstallArgs: w.cfg.InstallArgs,
+		Packages: w.cfg.EnvPackages,
 	}, w.log)
 	if err != nil {
 		return err
@@ -79,7 +84,8 @@ func (w *Worker) equip(ctx context.Context) error {
 	if err := os.Chmod(sets, 0o711); err != nil {
 		return err
 	}
-	w.starter = &starter{cfg: w.cfg, driver: w.driver, env: env, runner: runner, run: run, packages: sets}
+	w.starter = &starter{cfg: w.cfg, driver: w.driver, env: env, runner: runner, run: run, packages: sets, log: w.log}
+	w.zygotes = w.nursery()
 	return nil
 }
 
@@ -117,6 +123,7 @@ func (w *Worker) Worker() *serverless.WorkerStatus {
 	if address == "" {
 		address = w.address()
 	}
+	ids, list := w.held()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	status := serverless.Status_STATUS_READY
@@ -129,6 +136,7 @@ func (w *Worker) Worker() *serverless.WorkerStatus {
 	return &serverless.WorkerStatus{
 		WorkerId: w.cfg.ID, WorkerUri: address, Status: status, MemTotal: w.cfg.Memory,
 		MaxExecutors: int32(w.cfg.MaxContainers), Flavor: w.cfg.Flavor, GpuMemTotal: w.cfg.GPUMemory, Incarnation: w.life,
+		CheckpointIds: ids, Zygotes: list,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/hearth-run/hearth/internal/kit/edge"
 	"github.com/hearth-run/hearth/services/worker/internal/box"
 	"github.com/hearth-run/hearth/services/worker/internal/ledger"
+	"github.com/hearth-run/hearth/services/worker/internal/zygotes"
 )
 
 // service is ExecutionService.
@@ -60,7 +61,11 @@ func (w *Worker) execute(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	err = w.once(ctx, c, demand)
+	err = w.once(ctx, c, demand, false)
+	if errors.Is(err, errConflict) && c.header.GetContainerId() == "" && !c.begun && c.body.replayable() {
+		w.log.Info("try again cold", "request_id", c.header.GetRequestId(), "cause", err)
+		return w.once(ctx, c, demand, true)
+	}
 	if !errors.Is(err, errOutOfMemory) || c.header.GetSessionId() != "" || c.begun || !c.body.replayable() {
 		return err
 	}
@@ -69,15 +74,32 @@ func (w *Worker) execute(ctx context.Context, c *call) error {
 		return err
 	}
 	w.log.Info("try again with twice the memory", "request_id", c.header.GetRequestId(), "memory", twice.Memory)
-	return w.once(ctx, c, twice)
+	return w.once(ctx, c, twice, false)
 }
 
-func (w *Worker) once(ctx context.Context, c *call, demand ledger.Demand) error {
-	b, err := w.acquire(ctx, c.header, demand)
+// once is one try; cold: whatever the worker holds.
+func (w *Worker) once(ctx context.Context, c *call, demand ledger.Demand, cold bool) error {
+	watch := newStopwatch()
+	modules, release, err := w.install(ctx, c.header.GetPackages())
 	if err != nil {
 		return err
 	}
-	err = w.prepare(ctx, c, b)
+	defer release()
+	if len(c.header.GetPackages()) > 0 {
+		watch.lap("packages")
+	}
+	b, err := w.acquire(ctx, c.header, demand, func() zygotes.Start { return w.origin(c.header, modules, cold) })
+	if err != nil {
+		return err
+	}
+	w.count(c.header, b)
+	c.steps = append(watch.steps, b.Steps...)
+	if module := clash(b, modules); module != "" { // a session's container, since origin avoids it
+		err = conflict(module)
+	}
+	if err == nil {
+		err = w.prepare(ctx, c, b)
+	}
 	if err == nil {
 		err = w.run(ctx, c, b)
 	}

@@ -4,15 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/hearth-run/hearth/pyrunner"
 	"github.com/hearth-run/hearth/sandbox"
 	"github.com/hearth-run/hearth/services/worker/internal/box"
 	"github.com/hearth-run/hearth/services/worker/internal/ledger"
 	"github.com/hearth-run/hearth/services/worker/internal/pyenv"
+	"github.com/hearth-run/hearth/services/worker/internal/zygote"
+	"github.com/hearth-run/hearth/services/worker/internal/zygotes"
 )
 
 // insidePackages is where a container sees the installed requirement sets. The
@@ -27,18 +34,79 @@ type starter struct {
 	runner   pyrunner.Package
 	run      string // folder of the sockets
 	packages string // folder of the installed sets
+	log      *slog.Logger
 }
 
-// start makes a container that runs an executor. A checkpoint that the worker does
-// not hold is no failure: the container starts cold and says so.
-func (s *starter) start(ctx context.Context, id string, demand ledger.Demand) (box.Running, error) {
+// newContainer is a fresh name.
+func newContainer() string { return "c" + strings.ToLower(ulid.Make().String()) }
+
+// start makes a container that runs an executor, in the quickest way that there is:
+// one that stands ready, a child of a zygote, a fresh interpreter. A way that fails
+// is no failure: the next is taken, and the container says which it was.
+func (s *starter) start(ctx context.Context, id string, demand ledger.Demand, from zygotes.Start) (box.Running, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.StartTimeout)
 	defer cancel()
+	if from.Ready != nil {
+		running, err := s.ready(from, demand)
+		if err == nil {
+			return running, nil
+		}
+		s.log.Warn("container that stood ready is of no use", "container_id", id, "checkpoint_id", from.ID, "err", err)
+	}
+	if from.From != nil {
+		running, err := s.fork(ctx, id, demand, from)
+		if err == nil {
+			return running, nil
+		}
+		s.log.Warn("container starts cold, its zygote failed", "container_id", id, "checkpoint_id", from.ID, "err", err)
+	}
 	return s.cold(ctx, id, demand)
+}
+
+// ready gives a container that was made ahead the call's own memory limit.
+func (s *starter) ready(from zygotes.Start, demand ledger.Demand) (box.Running, error) {
+	watch := newStopwatch()
+	running := from.Ready.Running
+	if demand.Memory != s.cfg.DefaultMemory {
+		if err := running.Walls.Grow(demand.Memory); err != nil && !errors.Is(err, sandbox.ErrNoMeter) {
+			running.Executor.Close()
+			return box.Running{}, errors.Join(err, running.Walls.Destroy())
+		}
+	}
+	watch.lap("limit")
+	running.Checkpoint, running.Ahead, running.Loaded, running.Steps = from.ID, true, from.Loaded, watch.steps
+	return running, nil
+}
+
+// ahead makes a container for whatever call comes first.
+func (s *starter) ahead(ctx context.Context, from zygotes.Process) (zygotes.Made, error) {
+	id := newContainer()
+	running, err := s.fork(ctx, id, ledger.Demand{Memory: s.cfg.DefaultMemory}, zygotes.Start{From: from})
+	return zygotes.Made{ID: id, Running: running}, err
+}
+
+// fork starts a child of a zygote behind fresh walls.
+func (s *starter) fork(ctx context.Context, id string, demand ledger.Demand, from zygotes.Start) (box.Running, error) {
+	sprout, ok := from.From.(*sprout)
+	if !ok {
+		return box.Running{}, fmt.Errorf("%w: a zygote of another kind", errStart)
+	}
+	running, err := s.build(ctx, id, demand, "fork", func(walls sandbox.Container) error {
+		return sprout.Enter(ctx, walls, zygote.Begin{Env: environment})
+	})
+	running.Checkpoint, running.Loaded = from.ID, from.Loaded
+	return running, err
 }
 
 // cold starts an interpreter behind fresh walls.
 func (s *starter) cold(ctx context.Context, id string, demand ledger.Demand) (box.Running, error) {
+	return s.build(ctx, id, demand, "exec", func(walls sandbox.Container) error { return walls.Start(ctx) })
+}
+
+// build makes a container, begins what runs in it and waits for its executor. When it
+// fails it has left nothing behind.
+func (s *starter) build(ctx context.Context, id string, demand ledger.Demand, how string, begin func(sandbox.Container) error) (box.Running, error) {
+	watch := newStopwatch()
 	sockets, err := box.NewSockets(s.run, id)
 	if err != nil {
 		return box.Running{}, fmt.Errorf("%w: %w", errStart, err)
@@ -47,18 +115,24 @@ func (s *starter) cold(ctx context.Context, id string, demand ledger.Demand) (bo
 	if err != nil {
 		return box.Running{}, errors.Join(fmt.Errorf("%w: %w", errStart, err), sockets.Close())
 	}
+	watch.lap("create")
 	executor := box.NewExecutor(sockets)
-	err = walls.Start(ctx)
+	err = begin(walls)
 	sockets.Started()
+	watch.lap(how)
 	if err == nil {
 		err = executor.AwaitReady(ctx)
+		watch.lap("ready")
 	}
 	if err != nil {
 		executor.Close()
 		return box.Running{}, errors.Join(fmt.Errorf("%w: %w", errStart, err), walls.Destroy())
 	}
-	return box.Running{Walls: walls, Executor: executor}, nil
+	return box.Running{Walls: walls, Executor: executor, Steps: watch.steps}, nil
 }
+
+// environment is all that an executor gets of it.
+var environment = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", "PYTHONDONTWRITEBYTECODE=1"}
 
 // spec says what the container of an executor is.
 func (s *starter) spec(id string, demand ledger.Demand, sockets *box.Sockets) sandbox.Spec {
@@ -66,7 +140,7 @@ func (s *starter) spec(id string, demand ledger.Demand, sockets *box.Sockets) sa
 	return sandbox.Spec{
 		ID:    id,
 		Argv:  append([]string{s.env.Python}, command.Args[1:]...),
-		Env:   []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8", "TMPDIR=/tmp", "PYTHONDONTWRITEBYTECODE=1"},
+		Env:   environment,
 		Dir:   "/tmp",
 		Binds: s.binds(),
 		Scratch: []sandbox.Scratch{
@@ -108,4 +182,19 @@ func folders(data string) (run, packages string, err error) {
 	// What an earlier life left of its sockets is of no use to anybody.
 	err = errors.Join(os.RemoveAll(run), os.MkdirAll(run, 0o700), os.MkdirAll(packages, 0o711), os.Chmod(packages, 0o711))
 	return run, packages, err
+}
+
+// stopwatch notes where time goes.
+type stopwatch struct {
+	last  time.Time
+	steps []box.Step
+}
+
+func newStopwatch() *stopwatch { return &stopwatch{last: time.Now()} }
+
+// lap ends a step.
+func (w *stopwatch) lap(name string) {
+	now := time.Now()
+	w.steps = append(w.steps, box.Step{Name: name, Took: now.Sub(w.last)})
+	w.last = now
 }

@@ -10,6 +10,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
 	"github.com/hearth-run/hearth/internal/kit/edge"
@@ -19,6 +20,7 @@ import (
 	"github.com/hearth-run/hearth/services/worker/internal/ledger"
 	"github.com/hearth-run/hearth/services/worker/internal/packages"
 	"github.com/hearth-run/hearth/services/worker/internal/reports"
+	"github.com/hearth-run/hearth/services/worker/internal/zygotes"
 )
 
 // Worker runs executions in containers.
@@ -35,6 +37,8 @@ type Worker struct {
 
 	starter *starter
 	cache   *packages.Cache
+	zygotes *zygotes.Zygotes // nil: every start is cold
+	starts  starts
 
 	owners sync.WaitGroup // the goroutines of boxes
 
@@ -84,8 +88,9 @@ func New(cfg Config, deps Deps) (*Worker, error) {
 	return w, nil
 }
 
-// Register adds ExecutionService to a dispatcher.
+// Register adds ExecutionService and ZygoteService to a dispatcher.
 func (w *Worker) Register(server *connect.Server) {
+	hearthv1connect.RegisterZygoteServiceHandler(server, zygoteAdmin{w})
 	serverlessconnect.RegisterExecutionServiceHandler(server, service{w})
 }
 
@@ -142,10 +147,28 @@ func (w *Worker) twice(d ledger.Demand) (ledger.Demand, bool) {
 	return w.ledger.Twice(d)
 }
 
-func (w *Worker) held(id string) ledger.Demand {
+func (w *Worker) reserved(id string) ledger.Demand {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ledger.Held(id)
+}
+
+// install installs requirements and says which top-level modules they bring; they
+// stay until release.
+func (w *Worker) install(ctx context.Context, requirements []string) (modules []string, release func(), err error) {
+	if len(requirements) == 0 {
+		return nil, func() {}, nil
+	}
+	folder, release, err := w.cache.Acquire(ctx, requirements)
+	if err != nil {
+		return nil, nil, err
+	}
+	modules, err = packages.Modules(folder)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return modules, release, nil
 }
 
 // fetch installs requirements and keeps them for as long as the container lives,
@@ -168,7 +191,7 @@ func (w *Worker) fetch(ctx context.Context, b *box.Box, requirements []string) (
 
 // budgets are what a container runs with now, growth included.
 func (w *Worker) budgets(b *box.Box, h *serverless.WorkerExecutionRequest) []*serverless.ResourceBudget {
-	held := w.held(b.ID)
+	held := w.reserved(b.ID)
 	out := []*serverless.ResourceBudget{{Kind: serverless.ResourceKind_RESOURCE_KIND_MEMORY, Alloc: held.Memory, Max: held.MaxMemory}}
 	for _, budget := range h.GetBudgets() {
 		if budget.GetKind() != serverless.ResourceKind_RESOURCE_KIND_MEMORY {

@@ -49,6 +49,19 @@ type Running struct {
 	Executor *Executor
 	// Checkpoint is what it was started from in fact; "" is cold.
 	Checkpoint string
+	// Ahead says that it stood ready before the call came.
+	Ahead bool
+	// Loaded are the top-level modules that it began with; nil: none but the
+	// executor's own.
+	Loaded map[string]bool
+	// Steps are where the time of its start went.
+	Steps []Step
+}
+
+// Step is a part of a call's way.
+type Step struct {
+	Name string
+	Took time.Duration
 }
 
 // Box is one container. Its owner is the goroutine of Own.

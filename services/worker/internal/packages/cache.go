@@ -102,6 +102,27 @@ func Open(cfg Config, log *slog.Logger) (*Cache, error) {
 	return c, nil
 }
 
+// Modules are the top-level modules that an installed set brings, sorted, each once.
+// A namespace that several distributions share counts as a module.
+func Modules(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var modules []string
+	for _, entry := range entries {
+		name := entry.Name()
+		if !entry.IsDir() {
+			name, _, _ = strings.Cut(name, ".") // six.py, _x.cpython-311-x86_64-linux-gnu.so
+		}
+		if !strings.ContainsAny(name, ".-") && name != "bin" && name != "__pycache__" {
+			modules = append(modules, name)
+		}
+	}
+	slices.Sort(modules)
+	return slices.Compact(modules), nil
+}
+
 const partial = ".installing-"
 
 // Key names a requirement set: the same requirements in any order are one set.

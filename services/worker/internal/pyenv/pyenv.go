@@ -30,6 +30,9 @@ type Config struct {
 	Python string
 	// InstallArgs are added to pip's command line, say an index of your own.
 	InstallArgs []string
+	// Packages are requirements that the made environment has beside cloudpickle; an
+	// environment that was made with others is made anew.
+	Packages []string
 }
 
 // Environment is an interpreter that can run executors.
@@ -64,8 +67,10 @@ func Prepare(ctx context.Context, cfg Config, log *slog.Logger) (Environment, er
 	}
 	defer unlock()
 	venv := filepath.Join(cfg.Folder, "venv")
-	if env, err := inspect(ctx, filepath.Join(venv, "bin", "python")); err == nil {
-		return env, nil
+	if made, err := os.ReadFile(filepath.Join(venv, contents)); err == nil && string(made) == cfg.contents() {
+		if env, err := inspect(ctx, filepath.Join(venv, "bin", "python")); err == nil {
+			return env, nil
+		}
 	}
 	if err := build(ctx, cfg, venv, log); err != nil {
 		return Environment{}, err
@@ -73,9 +78,16 @@ func Prepare(ctx context.Context, cfg Config, log *slog.Logger) (Environment, er
 	return inspect(ctx, filepath.Join(venv, "bin", "python"))
 }
 
+// contents is a file in the environment that says what it was made with.
+const contents = "hearth-contents"
+
+func (c Config) contents() string {
+	return strings.Join(append([]string{Cloudpickle}, c.Packages...), "\n") + "\n"
+}
+
 func build(ctx context.Context, cfg Config, venv string, log *slog.Logger) error {
 	start := time.Now()
-	log.Info("making the executors' Python environment, once", "folder", venv, "requirement", Cloudpickle)
+	log.Info("making the executors' Python environment, once", "folder", venv, "requirements", append([]string{Cloudpickle}, cfg.Packages...))
 	base, err := exec.LookPath("python3")
 	if err != nil {
 		return errors.New("no python3 on PATH: install Python 3.9 or later, or name an interpreter that has cloudpickle")
@@ -95,8 +107,12 @@ func build(ctx context.Context, cfg Config, venv string, log *slog.Logger) error
 		}
 	}
 	install := append([]string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--only-binary=:all:"}, cfg.InstallArgs...)
-	if err := run(ctx, python, append(install, Cloudpickle)...); err != nil {
-		return fmt.Errorf("install %s: %w; with no package index in reach, name an interpreter that has cloudpickle", Cloudpickle, err)
+	install = append(append(install, Cloudpickle), cfg.Packages...)
+	if err := run(ctx, python, install...); err != nil {
+		return fmt.Errorf("install %s: %w; with no package index in reach, name an interpreter that has cloudpickle", strings.Join(append([]string{Cloudpickle}, cfg.Packages...), ", "), err)
+	}
+	if err := os.WriteFile(filepath.Join(temporary, contents), []byte(cfg.contents()), 0o644); err != nil {
+		return err
 	}
 	if err := os.RemoveAll(venv); err != nil {
 		return err

@@ -52,6 +52,8 @@ type Facts struct {
 	// ImportTime is how long each of them took: a module that was there already, since
 	// another one imports it, took next to nothing.
 	ImportTime map[string]time.Duration
+	// Loaded are the top-level modules that the process has in sys.modules, sorted.
+	Loaded []string
 	// PrivateBytes are in memory for this process alone, SharedBytes with others too.
 	PrivateBytes, SharedBytes int64
 }

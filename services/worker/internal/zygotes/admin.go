@@ -60,6 +60,9 @@ func (z *Zygotes) Memory() (budget, used int64) {
 	return z.cfg.Budget, z.sets.Used()
 }
 
+// ErrNotGrown: a set that was to be warmed could not be grown this time.
+var ErrNotGrown = errors.New("it did not grow")
+
 // ErrModules: what was given are no top-level modules.
 var ErrModules = errors.New("no top-level modules")
 
@@ -123,9 +126,9 @@ func (z *Zygotes) Warm(ctx context.Context, names []string) (View, error) {
 		case v.Phase == hotset.Unfit:
 			return v, &UnfitError{Why: v.Why}
 		case v.Phase == hotset.Resting:
-			return v, fmt.Errorf("it did not grow: %s", v.Why)
+			return v, fmt.Errorf("%w: %s", ErrNotGrown, v.Why)
 		case stopped:
-			return v, errStopped
+			return v, fmt.Errorf("%w: the worker is stopping", ErrNotGrown)
 		}
 		select {
 		case <-changed:

@@ -2,7 +2,6 @@ package zygotes
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -164,6 +163,8 @@ type Start struct {
 	Ready *Made
 	// From is the process to fork from when there is none.
 	From Process
+	// Loaded are its top-level modules.
+	Loaded map[string]bool
 }
 
 // Take learns from a call's imports and says what it starts from. installed are the
@@ -202,7 +203,7 @@ func (z *Zygotes) hand(id string) Start {
 	if zy == nil {
 		return Start{}
 	}
-	start := Start{ID: id, From: zy.Process}
+	start := Start{ID: id, From: zy.Process, Loaded: zy.loaded}
 	if p := z.pop(id); p != nil {
 		start.Ready = &p.Made
 	}
@@ -263,5 +264,3 @@ func (z *Zygotes) shut(id string, zy *zygote) {
 		z.deps.Log.Warn("close zygote", "checkpoint_id", id, "err", err)
 	}
 }
-
-var errStopped = errors.New("the worker is stopping")
