@@ -165,6 +165,19 @@ func (w *worker) reborn(said Worker) bool {
 	return w.Incarnation != said.Incarnation || w.URI != "" && said.URI != "" && w.URI != said.URI
 }
 
+// Checkpoints takes what a worker holds now, between two of its statuses.
+func (m *Machine) Checkpoints(worker string, held []string) {
+	slot, known := m.slots[worker]
+	if !known {
+		return
+	}
+	w := &m.workers[slot]
+	w.Checkpoints, w.holds = held, make(map[string]bool, len(held))
+	for _, checkpoint := range held {
+		w.holds[checkpoint] = true
+	}
+}
+
 // enter gives a new worker its slot.
 func (m *Machine) enter(id string) int32 {
 	var slot int32

@@ -85,12 +85,26 @@ func (o *oracle) choose(r Request) string {
 	}
 	if r.Checkpoint != "" {
 		if holders := slices.DeleteFunc(slices.Clone(left), func(k *known) bool { return !slices.Contains(k.Checkpoints, r.Checkpoint) }); len(holders) > 0 {
-			left = holders
+			left, r.Warm = holders, "" // what is named goes before what is liked
 		}
 	}
 	if len(left) == 0 {
 		return ""
 	}
+	best := o.first(left, r)
+	near := slices.DeleteFunc(left, func(k *known) bool {
+		return !slices.Contains(k.Checkpoints, r.Warm) || (k.Flavor == GPU) != (best.Flavor == GPU) ||
+			fraction(o.taken(k).mem, k.MemTotal) > fraction(o.taken(best).mem, best.MemTotal)+detour ||
+			fraction(k.load.CPUUtil, k.load.CPUTotal) > fraction(best.load.CPUUtil, best.load.CPUTotal)+detour
+	})
+	if len(near) > 0 {
+		best = o.first(near, r)
+	}
+	return best.ID
+}
+
+// first is the first in the order of choice.
+func (o *oracle) first(left []*known, r Request) *known {
 	cpuDemand := !r.GPU && r.GPUMemory == 0
 	return slices.MinFunc(left, func(a, b *known) int {
 		for _, c := range []int{
@@ -104,7 +118,7 @@ func (o *oracle) choose(r Request) string {
 			}
 		}
 		return strings.Compare(a.ID, b.ID)
-	}).ID
+	})
 }
 
 func compareBool(a, b bool) int {
@@ -184,7 +198,7 @@ func (p *pair) load(t *rapid.T) {
 func (p *pair) place(t *rapid.T) {
 	r := Request{
 		Memory: rapid.Int64Range(1, 20).Draw(t, "mem"), GPUMemory: rapid.SampledFrom([]int64{0, 0, 5, 30}).Draw(t, "gpu"), GPU: rapid.Bool().Draw(t, "needs"),
-		Checkpoint: rapid.SampledFrom([]string{"", "", "a", "c"}).Draw(t, "from"), Without: rapid.SliceOfN(ids, 0, 3).Draw(t, "without"),
+		Checkpoint: rapid.SampledFrom([]string{"", "", "a", "c"}).Draw(t, "from"), Warm: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "warm"), Without: rapid.SliceOfN(ids, 0, 3).Draw(t, "without"),
 	}
 	want := p.o.choose(r)
 	got, err := p.m.Place(p.now, r)

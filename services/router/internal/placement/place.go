@@ -24,6 +24,8 @@ type Request struct {
 	// Checkpoint prefers workers that hold it; where none of them has room, any
 	// worker will do.
 	Checkpoint string
+	// Warm prefers workers that hold it too, as far as load allows (see warmest).
+	Warm string
 	// Without names workers that have refused this call.
 	Without []string
 }
@@ -75,7 +77,11 @@ func (m *Machine) choose(r *Request) int32 {
 	if len(r.Without) > 0 {
 		s.takes = allowed
 	}
-	return m.index.choose(gpu, &s).slot
+	best := m.index.choose(gpu, &s).slot
+	if r.Warm != "" && best != none && !m.workers[best].holds[r.Warm] {
+		return m.warmest(r, gpu, best)
+	}
+	return best
 }
 
 // rejoin goes back to a live container. It claims nothing: the container has its
