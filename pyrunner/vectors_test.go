@@ -167,10 +167,10 @@ func TestKindsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, kind := range map[string]string{
-		"LOAD": num(message.Load), "FORK": num(message.Fork), "REAP": num(message.Reap), "SERVE": num(message.Serve), "GROW": num(message.Grow),
+		"LOAD": num(message.Load), "FORK": num(message.Fork), "REAP": num(message.Reap), "SERVE": num(message.Serve), "GROW": num(message.Grow), "ENTER": num(message.Enter), "LIST": num(message.List), "LISTED": num(message.Listed), "BEGIN": num(message.Begin),
 		"LOADED": num(message.Loaded), "REFUSED": num(message.Refused), "FORKED": num(message.Forked), "REAPED": num(message.Reaped),
 		"CALL": num(message.Call), "READY": num(message.Ready), "ANSWER": num(message.Answer), "FAILURE": num(message.Failure), "ENTRY": num(message.Entry),
-		"HANDLER_INVALID": `"` + message.RefusedHandler + `"`, "LOAD_FAILED": `"` + message.RefusedLoad + `"`,
+		"HANDLER_INVALID": `"` + message.RefusedHandler + `"`, "LOAD_FAILED": `"` + message.RefusedLoad + `"`, "FORK_FAILED": `"` + message.RefusedFork + `"`,
 		"HANDLER_ERROR": `"` + message.FailedHandler + `"`, "PAYLOAD_INVALID": `"` + message.FailedPayload + `"`,
 		"RESPONSE_TOO_LARGE": `"` + message.FailedResponse + `"`, "OUTPUTS_INVALID": `"` + message.FailedOutputs + `"`,
 		"OUTPUTS_TOO_LARGE": `"` + message.FailedOutputsTooMuch + `"`,

@@ -16,7 +16,8 @@ type Kind byte
 // Go to a template process.
 const (
 	// Load does the imports: mode, then the mode's own fields. Mode "function":
-	// run_uid, working folder, module, function. Answer: Loaded or Refused.
+	// run_uid, working folder, module, function; mode "imports": the name of a module.
+	// Answer: Loaded or Refused.
 	Load Kind = 1
 	// Fork makes a child that answers over the descriptor passed along. Answer:
 	// Forked; the child itself says Ready on its descriptor.
@@ -33,6 +34,15 @@ const (
 	// environment. A second and a third descriptor become its 1 and 2. Answer:
 	// Forked.
 	Grow Kind = 5
+	// Enter makes a sibling of the template that is the first process of a pid
+	// namespace and enters a container, as package process of the sandbox says (Entry):
+	// steps, their address, code, its entry, first control descriptor, limit of an
+	// executor's output. With it come the entry's files and the end of a pipe over which
+	// it is told Begin. Answer: Forked, or Refused with RefusedFork. Only the entry
+	// "zygote" of the package knows it.
+	Enter Kind = 6
+	// List asks for what is loaded. Answer: Listed.
+	List Kind = 7
 )
 
 // First field of Grow: whose child the new template is.
@@ -51,8 +61,8 @@ const (
 // A template process to Go.
 const (
 	// Loaded: number of threads alive (1 is what can fork), number of processes
-	// that the import left and that were ended, then one field for each open
-	// descriptor of the import's own ("5 socket:[123]").
+	// that the import left and that were ended, microseconds that the mode took, then
+	// one field for each open descriptor of the import's own ("5 socket:[123]").
 	Loaded Kind = 17
 	// Refused: RefusedHandler or RefusedLoad, a text for the function's author.
 	Refused Kind = 18
@@ -60,6 +70,8 @@ const (
 	Forked Kind = 19
 	// Reaped: pid, wait status, number of processes that were ended.
 	Reaped Kind = 20
+	// Listed: the names of the top-level modules that are loaded, sorted, one a field.
+	Listed Kind = 21
 )
 
 // Go to an instance of mode "function".
@@ -99,12 +111,17 @@ const (
 	UsePaths Kind = 81
 	// PackagesFailed: why.
 	PackagesFailed Kind = 82
+	// Begin is told to a process that has entered a container, without a frame, over a
+	// pipe of its own that ends with it: one field for each NAME=VALUE of its whole
+	// environment. A pipe that ends without it ends the process.
+	Begin Kind = 83
 )
 
 // First field of Refused.
 const (
 	RefusedHandler = "HANDLER_INVALID"
 	RefusedLoad    = "LOAD_FAILED"
+	RefusedFork    = "FORK_FAILED"
 )
 
 // Second field of Failure.

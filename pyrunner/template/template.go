@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/hearth-run/hearth/pyrunner/message"
 )
@@ -16,9 +17,10 @@ import (
 // socket any more.
 const LostStatus = 217
 
-// RefusedError says that a load failed, in words for the function's author.
+// RefusedError says that a load failed, in words for the function's author, or that the
+// kernel made no process.
 type RefusedError struct {
-	// Code is message.RefusedHandler or message.RefusedLoad.
+	// Code is message.RefusedHandler, RefusedLoad or RefusedFork.
 	Code string
 	Text string
 }
@@ -46,6 +48,8 @@ type Loaded struct {
 	Threads int64
 	// Ended is how many processes the import had left running.
 	Ended int64
+	// Took is how long the mode's own part of it took: the imports.
+	Took time.Duration
 	// Descriptors are those that the import has opened: "5 socket:[123]".
 	Descriptors []string
 }
@@ -68,10 +72,12 @@ func (t *Template) Load(ctx context.Context, mode string, fields ...any) (Loaded
 	default:
 		return loaded, fmt.Errorf("load mode %s: %w: kind %d", mode, ErrOrder, m.Kind)
 	}
-	var bad [2]error
+	var bad [3]error
 	loaded.Threads, bad[0] = m.Number(0)
 	loaded.Ended, bad[1] = m.Number(1)
-	for i := 2; i < len(m.Fields); i++ {
+	micros, err := m.Number(2)
+	loaded.Took, bad[2] = time.Duration(micros)*time.Microsecond, err
+	for i := 3; i < len(m.Fields); i++ {
 		loaded.Descriptors = append(loaded.Descriptors, m.Text(i))
 	}
 	return loaded, errors.Join(bad[:]...)
@@ -87,6 +93,9 @@ func (t *Template) Fork(ctx context.Context, theirs *os.File) (int, error) {
 // forked asks for a process and returns its pid.
 func (t *Template) forked(ctx context.Context, files []*os.File, kind message.Kind, fields ...any) (int, error) {
 	m, err := t.ask(ctx, files, kind, fields...)
+	if err == nil && m.Kind == message.Refused {
+		return 0, &RefusedError{Code: m.Text(0), Text: m.Text(1)}
+	}
 	if err == nil && m.Kind != message.Forked {
 		err = fmt.Errorf("%w: kind %d", ErrOrder, m.Kind)
 	}

@@ -86,9 +86,12 @@ func (c *Container) Start(ctx context.Context) error {
 
 // watch owns the first process from the moment it exists until it is gone.
 func (c *Container) watch(process first, status *os.File) {
-	exit := readExit(status)
+	exit, told := readExit(status)
 	_ = status.Close()
-	process.wait() // returns after every process of its namespace is gone
+	// It returns after every process of the namespace is gone.
+	if own, known := process.wait(); known && !told {
+		exit = exitOf(own)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.group != nil {

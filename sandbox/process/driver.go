@@ -33,6 +33,7 @@ type Driver struct {
 	mu         sync.Mutex // guards what follows
 	closed     bool
 	containers map[string]*Container
+	templates  map[string]*Template
 	users      users
 }
 
@@ -49,7 +50,7 @@ func Open(config Config) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{config: config, state: state, containers: map[string]*Container{},
+	d := &Driver{config: config, state: state, containers: map[string]*Container{}, templates: map[string]*Template{},
 		users: users{first: config.FirstUID, count: config.Users}}
 	if err := d.open(); err != nil {
 		return nil, errors.Join(err, d.release())
@@ -145,7 +146,7 @@ func (d *Driver) admit(spec sandbox.Spec) (*Container, error) {
 	if d.closed {
 		return nil, sandbox.ErrClosed
 	}
-	if d.containers[spec.ID] != nil {
+	if d.containers[spec.ID] != nil || d.templates[spec.ID] != nil {
 		return nil, sandbox.ErrExists
 	}
 	c := newContainer(d, spec)
@@ -177,15 +178,18 @@ func (d *Driver) forget(c *Container) {
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	d.closed = true
-	left := make([]*Container, 0, len(d.containers))
+	var ends []func() error
 	for _, c := range d.containers {
-		left = append(left, c)
+		ends = append(ends, c.Destroy)
+	}
+	for _, t := range d.templates {
+		ends = append(ends, t.Kill)
 	}
 	d.mu.Unlock()
-	errs := make([]error, len(left))
+	errs := make([]error, len(ends))
 	var wait sync.WaitGroup
-	for i, c := range left {
-		wait.Go(func() { errs[i] = c.Destroy() })
+	for i, end := range ends {
+		wait.Go(func() { errs[i] = end() })
 	}
 	wait.Wait()
 	return errors.Join(append(errs, d.release())...)

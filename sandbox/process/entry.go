@@ -23,30 +23,33 @@ import (
 //  1. The template calls unshare(CLONE_NEWPID), forks, and goes back to its own pid
 //     namespace with setns.
 //  2. The child makes Files its descriptors 0, 1, 2, … in their order.
-//  3. It makes the system calls of Plan (see plan.Plan.MarshalJSON for the form), one
-//     after the other. When one fails that may not, it writes two 64-bit
+//  3. It makes the system calls of the plan (Plan, see plan.Plan.MarshalJSON for the
+//     form), one after the other. When one fails that may not, it writes two 64-bit
 //     little-endian words, the op's index and the errno, to descriptor Failures and
 //     exits.
-//     The same without what a hundred calls from Python cost (about 3 ms): it maps Steps at StepsAddress (anonymous,
-//     private, fixed, readable and writable), Code anywhere (executable; the same for
-//     every entry of a driver, so that a template can have it mapped already), and
-//     calls the C function at CodeEntry within Code, which takes nothing, returns 0,
-//     and does what is said above when a step fails.
+//     The same without what a hundred calls from Python cost (about 3 ms): it maps
+//     Steps at StepsAddress (anonymous, private, fixed, readable and writable), Code
+//     anywhere (executable; the same for every entry of a driver, so that a template
+//     can have it mapped already), and calls the C function at CodeEntry within Code,
+//     which takes nothing, returns 0, and does what is said above when a step fails.
 //  4. It closes the descriptors from FirstControl on, Status excepted. Now it is
 //     behind every wall. Argv, Env and Dir of the Spec are its own to interpret: Plan
 //     ends before anything is executed.
 //  5. Before it exits it may write to Status the 32-bit wait status to be told by
-//     Wait; without it the container counts as killed.
-//  6. The template hands a pidfd of the child to Adopt.
+//     Wait; without it that is its own, where it is this process's child (a template
+//     makes it one with CLONE_PARENT), and otherwise the container counts as killed.
+//  6. The template hands a pidfd of the child to Adopt, or its number to whoever can
+//     open one without a race: its parent.
 type Entry struct {
-	Plan         json.RawMessage `json:"plan"`
-	Steps        []byte          `json:"steps"`
-	StepsAddress uint64          `json:"steps_address"`
-	Code         []byte          `json:"code"`
-	CodeEntry    int             `json:"code_entry"`
-	FirstControl int             `json:"first_control"`
-	Failures     int             `json:"failures"`
-	Status       int             `json:"status"`
+	Steps        []byte `json:"steps"`
+	StepsAddress uint64 `json:"steps_address"`
+	Code         []byte `json:"code"`
+	CodeEntry    int    `json:"code_entry"`
+	FirstControl int    `json:"first_control"`
+	Failures     int    `json:"failures"`
+	Status       int    `json:"status"`
+	// Env is the Spec's.
+	Env []string `json:"-"`
 	// Files are the caller's to hand over (SCM_RIGHTS keeps the order), and stay
 	// open until Close.
 	Files []*os.File `json:"-"`
@@ -101,14 +104,15 @@ func (l *launch) entry() (e *Entry, err error) {
 	return e, nil
 }
 
-// encode writes the steps down for both kinds of appliers.
+// Plan is the system calls for an applier that makes them one by one.
+func (e *Entry) Plan() (json.RawMessage, error) { return e.steps.MarshalJSON() }
+
+// encode writes the steps down for an applier that calls Code.
 func (e *Entry) encode() (err error) {
 	site := e.launch.site
 	e.Files, e.FirstControl = e.launch.files, site.FirstControl
 	e.Failures, e.Status = site.Failures, site.FirstControl
-	if e.Plan, err = e.steps.MarshalJSON(); err != nil {
-		return err
-	}
+	e.Env = e.launch.container.spec.Env
 	e.StepsAddress = plan.Base
 	if e.Steps, err = e.steps.Returning().Blob(e.Failures, e.Status); err != nil {
 		return err
@@ -119,13 +123,15 @@ func (e *Entry) encode() (err error) {
 
 // Adopt takes the forked process over, whose pidfd the driver keeps and closes, and
 // returns once it stands behind its walls. From then on the container is like one that
-// was started. Errors: as Start.
+// was started. Errors: as Start; the process has ended or is about to then.
 func (e *Entry) Adopt(ctx context.Context, pidfd *os.File) error {
 	c := e.launch.container
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.phase == gone || e.status == nil {
-		_ = pidfd.Close()
+		giveUp := adopted{pidfd}
+		giveUp.kill()
+		giveUp.wait()
 		return fmt.Errorf("adopt into container %s: %w", c.spec.ID, sandbox.ErrState)
 	}
 	e.launch.closeChildSide() // the child has its own; the pipes' ends are told by it

@@ -200,12 +200,17 @@ func adopt(t testing.TB, c sandbox.Container, template *net.UnixConn, code strin
 		t.Fatal(err)
 	}
 	defer e.Close()
+	plan, err := e.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
 	message, err := json.Marshal(struct {
 		*process.Entry
-		Source string   `json:"source"`
-		Argv   []string `json:"argv"`
-		ByCode bool     `json:"by_code"`
-	}{e, code, args, byCode})
+		Plan   json.RawMessage `json:"plan"`
+		Source string          `json:"source"`
+		Argv   []string        `json:"argv"`
+		ByCode bool            `json:"by_code"`
+	}{e, plan, code, args, byCode})
 	if err != nil {
 		t.Fatal(err)
 	}

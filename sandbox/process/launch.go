@@ -43,7 +43,7 @@ func (l *launch) run(ctx context.Context) error {
 		return err
 	}
 	control := string([]byte{byte(len(l.files) - 1)})
-	process, err := c.driver.starter.start(c.driver.state.initFile(), []string{"init", control}, l.files, l.attributes())
+	process, err := c.driver.starter.start(c.driver.state.initFile(), []string{"init", control}, l.files, l.attributes(), nil)
 	l.closeChildSide()
 	if err != nil {
 		_ = statusEnd.Close()

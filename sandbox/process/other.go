@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/hearth-run/hearth/sandbox"
@@ -27,6 +28,56 @@ func (*Driver) Create(context.Context, sandbox.Spec) (sandbox.Container, error) 
 
 // Close does nothing.
 func (*Driver) Close() error { return nil }
+
+// TemplateSpec says what a template process is.
+type TemplateSpec struct {
+	ID        string
+	Path      string
+	Argv, Env []string
+	Stderr    *os.File
+	Files     []*os.File
+	Memory    int64
+}
+
+// Template is a template process; there is none on this platform.
+type Template struct{}
+
+// StartTemplate refuses.
+func (*Driver) StartTemplate(TemplateSpec) (*Template, error) { return nil, errUnsupported }
+
+// AdoptTemplate refuses.
+func (*Driver) AdoptTemplate(int, string, int64) (*Template, error) { return nil, errUnsupported }
+
+// Pid is 0.
+func (*Template) Pid() int { return 0 }
+
+// Ended is never closed.
+func (*Template) Ended() <-chan struct{} { return nil }
+
+// OOMKills is 0.
+func (*Template) OOMKills() int64 { return 0 }
+
+// Kill does nothing.
+func (*Template) Kill() error { return nil }
+
+// Entry is how a forked process enters a container; there is none on this platform.
+type Entry struct {
+	Steps        []byte
+	StepsAddress uint64
+	Code         []byte
+	CodeEntry    int
+	FirstControl int
+	Failures     int
+	Status       int
+	Env          []string
+	Files        []*os.File
+}
+
+// Adopt refuses.
+func (*Entry) Adopt(context.Context, *os.File) error { return errUnsupported }
+
+// Close does nothing.
+func (*Entry) Close() {}
 
 // Swept counts what an earlier life had left: nothing, here.
 type Swept struct{ Processes, Cgroups, Mounts int }

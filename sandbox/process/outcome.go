@@ -46,12 +46,15 @@ func (l *launch) died() error {
 }
 
 // readExit reads the wait status that the first process tells before it exits.
-func readExit(status *os.File) sandbox.Exit {
+func readExit(status *os.File) (exit sandbox.Exit, told bool) {
 	var word [4]byte
 	if _, err := io.ReadFull(status, word[:]); err != nil {
-		return sandbox.Exit{Code: -1, Signal: unix.SIGKILL} // the first process was killed
+		return sandbox.Exit{Code: -1, Signal: unix.SIGKILL}, false // the first process was killed
 	}
-	w := syscall.WaitStatus(binary.LittleEndian.Uint32(word[:]))
+	return exitOf(syscall.WaitStatus(binary.LittleEndian.Uint32(word[:]))), true
+}
+
+func exitOf(w syscall.WaitStatus) sandbox.Exit {
 	if w.Signaled() {
 		return sandbox.Exit{Code: -1, Signal: w.Signal()}
 	}

@@ -46,10 +46,11 @@ func (s *starter) close() {
 	<-s.done
 }
 
-// start clones and executes; files become descriptors 0, 1, ….
-func (s *starter) start(path string, argv []string, files []*os.File, sys *syscall.SysProcAttr) (p *os.Process, err error) {
+// start clones and executes; files become descriptors 0, 1, …, env is the whole
+// environment.
+func (s *starter) start(path string, argv []string, files []*os.File, sys *syscall.SysProcAttr, env []string) (p *os.Process, err error) {
 	s.do(func() {
-		p, err = os.StartProcess(path, argv, &os.ProcAttr{Env: []string{}, Files: files, Sys: sys})
+		p, err = os.StartProcess(path, argv, &os.ProcAttr{Env: append([]string{}, env...), Files: files, Sys: sys})
 	})
 	return p, err
 }

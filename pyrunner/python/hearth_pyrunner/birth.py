@@ -24,8 +24,11 @@ except (ImportError, OSError):  # an interpreter without libffi
 
 CHILD = 0
 SIBLING = 1
+# A sibling that is the first process of a pid namespace of its own.
+FIRST = 2
 
 _CLONE_PARENT = 0x00008000
+_CLONE_NEWPID = 0x20000000
 _CLONE_CHILD_CLEARTID = 0x00200000
 _CLONE_CHILD_SETTID = 0x01000000
 _PR_GET_TID_ADDRESS = 40
@@ -39,16 +42,16 @@ def _tid_address() -> int:
 
 
 def fork(kin: int) -> int:
-    """Make a CHILD or a SIBLING of this process, which has one thread: os.fork otherwise."""
-    return os.fork() if kin == CHILD else _fork_sibling()
+    """os.fork of a process that has one thread, which says whose the new one is."""
+    return os.fork() if kin == CHILD else _fork_sibling(_CLONE_NEWPID if kin == FIRST else 0)
 
 
-def _fork_sibling() -> int:
+def _fork_sibling(more: int) -> int:
     """os.fork with CLONE_PARENT: what it does around the system call, and what the C
     library's fork asks of the call, with the same calls."""
     if _SYS_CLONE is None or _libc is None:
         raise OSError(errno.ENOSYS, "siblings need x86_64 and ctypes")
-    flags, tid = _CLONE_PARENT | signal.SIGCHLD, _tid_address()
+    flags, tid = _CLONE_PARENT | more | signal.SIGCHLD, _tid_address()
     if tid:
         flags |= _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID
     _before()

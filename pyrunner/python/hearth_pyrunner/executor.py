@@ -212,8 +212,12 @@ def encode_json(envelope: Dict[str, Any]) -> bytes:
 
 def main(arguments: List[str]) -> None:
     """Serve on the descriptors that the worker hands over: CONTROL LISTEN LIMIT."""
-    control, listen, limit = map(int, arguments)
-    listener = socket.socket(fileno=descriptors.raise_high(listen))
     process.adopt_orphans()
     reseed.reseed()
+    serve(*map(int, arguments))
+
+
+def serve(control: int, listen: int, limit: int) -> None:
+    """Serve calls that come over two descriptors, in a process that is fit to."""
+    listener = socket.socket(fileno=descriptors.raise_high(listen))
     Executor(Control(control), listener, limit).serve()

@@ -2,13 +2,15 @@
 
     main(package, "template")          a template process, control socket on descriptor 3
     main(package, "executor", ...)     an executor: control socket, listener, output limit
+    main(package, "zygote", network)   a worker's template process: the same, and a network
+                                       namespace to join
 """
 
 from __future__ import annotations
 
 import faulthandler
 import sys
-from typing import Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List
 
 CONTROL = 3
 
@@ -23,11 +25,29 @@ def _template() -> Run:
 
     def run(_: List[str]) -> None:
         descriptors.close_all_but([CONTROL])
-        process: Optional[template.Template] = template.Template(CONTROL, modes)
-        while process is not None:
-            process = process.run()
+        _live(template.Template(CONTROL, modes))
 
     return run
+
+
+def _zygote() -> Run:
+    import cloudpickle  # noqa: F401  what every child has
+
+    from . import descriptors, entrance, template, zygote
+
+    def run(arguments: List[str]) -> None:
+        network = int(arguments[0])
+        descriptors.close_all_but([CONTROL, network])
+        zygote.isolate(network)
+        _live(template.Template(CONTROL, {"imports": zygote.load}, entrance.Door()))
+
+    return run
+
+
+def _live(being: Any) -> None:
+    """Be a template, and after a fork whatever the forked process is."""
+    while being is not None:
+        being = being.run()
 
 
 def _executor() -> Run:
@@ -37,7 +57,7 @@ def _executor() -> Run:
 
 
 # What is imported is what the entry needs: a start is short.
-ENTRIES: Dict[str, Callable[[], Run]] = {"template": _template, "executor": _executor}
+ENTRIES: Dict[str, Callable[[], Run]] = {"template": _template, "executor": _executor, "zygote": _zygote}
 
 
 def main(package: str, entry: str, *arguments: str) -> None:

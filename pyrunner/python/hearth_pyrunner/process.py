@@ -14,6 +14,7 @@ except (ImportError, OSError):  # an interpreter without libffi: the Go side end
     _libc = None  # type: ignore[assignment]
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 _NAMED = 16  # how many ended processes are named
 
@@ -32,6 +33,12 @@ def die_with(parent: int) -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def set_dumpable() -> None:
+    """Have /proc/self belong to whom we run as, as after an execve."""
+    if _libc is not None:
+        _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def flush_c_streams() -> None:

@@ -6,13 +6,30 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import Any, Callable, List, Mapping, Optional, Set
+import sys
+import time
+from typing import Any, Callable, List, Mapping, Optional, Protocol, Set
 
 from . import birth, channel, descriptors, loader, message, process, reseed, stdio, surroundings
 
 # Loads what a mode needs, from the fields of Load after the mode; what it returns
 # has serve(descriptor, streams), which never returns.
 Load = Callable[[List[message.Bytes]], Any]
+
+
+# What a forked process is: it has run(), which returns what a further fork has made of
+# the process, or never.
+Being = Any
+
+
+class Door(Protocol):
+    """What children enter containers by."""
+
+    def prepare(self, fields: List[message.Bytes]) -> None:
+        """Do what can be done before the fork for an Enter."""
+
+    def entrant(self, fields: List[message.Bytes], files: List[int]) -> Being:
+        """Return what the forked process is."""
 
 
 # How a child ends that cannot speak over its control socket any more; package
@@ -23,8 +40,10 @@ LOST = 217
 class Template:
     """Owns the control socket and the children of one process."""
 
-    def __init__(self, control: int, modes: Mapping[str, Load], leads: bool = True) -> None:
-        """leads says that the process leads its session, or shall not."""
+    def __init__(self, control: int, modes: Mapping[str, Load], door: Optional[Door] = None, leads: bool = True) -> None:
+        """door is what children enter containers by; leads says that the process leads
+        its session, or shall not."""
+        self._door = door
         self._leads = leads
         self._conn = channel.ControlChannel(control)
         self._modes = modes
@@ -33,9 +52,9 @@ class Template:
         self._children: Set[int] = set()
         self._loaded: Any = None
 
-    def run(self) -> "Template":
+    def run(self) -> Being:
         """Do as told until the other side goes; then nothing of ours is left. Returns
-        only in a forked process, what that is: a template of its own."""
+        only in a forked process, what that is."""
         try:
             return self._run()
         except (channel.Closed, BrokenPipeError, ConnectionResetError):
@@ -45,7 +64,7 @@ class Template:
             self._abort(error)
             raise
 
-    def _run(self) -> "Template":
+    def _run(self) -> Being:
         process.adopt_orphans()
         while True:
             kind, fields = self._conn.receive()
@@ -54,13 +73,14 @@ class Template:
                 # process group of the template that we come from, and end with it.
                 os.setsid()
                 self._leads = True
-            grown = self._steps[kind](self, fields)
-            if grown is not None:
-                return grown
+            forked = self._steps[kind](self, fields)
+            if forked is not None:
+                return forked
 
     def _load(self, fields: List[message.Bytes]) -> None:
         mode = message.text(fields[0])
         gc.disable()  # until the freeze: a collection would only move pages
+        began = time.monotonic()
         try:
             loaded = self._modes[mode](fields[1:])
         except loader.Refused as error:
@@ -68,6 +88,7 @@ class Template:
             self._streams.flush()
             self._conn.send(message.REFUSED, error.code, error.text)
             return
+        took = time.monotonic() - began
         self._only_here()
         self._loaded = loaded
         self._streams.flush()
@@ -76,7 +97,7 @@ class Template:
         gc.freeze()
         ours = [self._conn.fileno(), *self._streams.ours()]
         opened = descriptors.listing(ours)
-        self._conn.send(message.LOADED, process.threads(), len(ended), *opened)
+        self._conn.send(message.LOADED, process.threads(), len(ended), int(took * 1e6), *opened)
 
     def _only_here(self) -> None:
         """End a child that the import has forked and that came back with it."""
@@ -119,7 +140,28 @@ class Template:
         descriptors.close_all_but([control, *streams])
         surroundings.take(message.text(fields[1]), fields[2:], streams)
         reseed.reseed()
-        return Template(control, self._modes, leads)
+        return Template(control, self._modes, self._door, leads)
+
+    def _enter(self, fields: List[message.Bytes]) -> Optional[Being]:
+        """Fork a process that enters a container. The parent answers."""
+        files = self._conn.take_descriptors()
+        if self._door is None:
+            raise message.Malformed("this template has no door")
+        self._door.prepare(fields)
+        try:
+            pid = birth.fork(birth.FIRST)
+        except OSError as error:
+            pid, answer = -1, (message.REFUSED, message.FORK_FAILED, str(error))
+        if pid == 0:
+            self._conn.close()
+            gc.enable()
+            return self._door.entrant(fields, files)
+        for fd in files:
+            os.close(fd)
+        if pid > 0:
+            answer = (message.FORKED, pid)
+        self._conn.send(*answer)
+        return None
 
     def _become(self, control: int) -> None:
         """Be a child: never returns into the template's loop."""
@@ -163,10 +205,15 @@ class Template:
         ended = process.end_children(self._children)
         self._conn.send(message.REAPED, pid, status, len(ended))
 
+    def _list(self, _: List[message.Bytes]) -> None:
+        self._conn.send(message.LISTED, *sorted({name.partition(".")[0] for name in list(sys.modules)}))
+
     _steps = {
         message.LOAD: _load,
         message.FORK: _fork,
         message.REAP: _reap,
         message.SERVE: _serve,
         message.GROW: _grow,
+        message.ENTER: _enter,
+        message.LIST: _list,
     }

@@ -123,6 +123,16 @@ func (g *Group) JoinFiles() ([]*os.File, error) {
 	return files, nil
 }
 
+// Join moves a process of one thread into the group.
+func (g *Group) Join(pid int) error {
+	files, err := g.JoinFiles()
+	for _, f := range files {
+		_, moved := f.WriteString(strconv.Itoa(pid))
+		err = errors.Join(err, moved, f.Close())
+	}
+	return err
+}
+
 // Folder opens the version 2 folder, into which a process can be cloned; nil on
 // version 1, which has no such thing.
 func (g *Group) Folder() (*os.File, error) {

@@ -1,0 +1,30 @@
+package template
+
+import (
+	"context"
+	"os"
+
+	"github.com/hearth-run/hearth/pyrunner/message"
+)
+
+// Entrance is what a process needs in order to enter a container and to be its executor
+// there; see package process of the sandbox (Entry).
+type Entrance struct {
+	Steps        []byte
+	StepsAddress uint64
+	Code         []byte
+	CodeEntry    int
+	FirstControl int
+	// OutputLimit is as for an executor that starts cold, in bytes.
+	OutputLimit int64
+	// Files are the entry's, in order, and after them the end of a pipe over which the
+	// process is told message.Begin. They stay the caller's.
+	Files []*os.File
+}
+
+// Enter makes a process that enters a container: a child of the process that started
+// the template, which reaps it. It returns the pid as soon as the process exists.
+// Errors: *RefusedError where the kernel makes no process; the template goes on then.
+func (t *Template) Enter(ctx context.Context, e Entrance) (int, error) {
+	return t.forked(ctx, e.Files, message.Enter, e.Steps, e.StepsAddress, e.Code, e.CodeEntry, e.FirstControl, e.OutputLimit)
+}
