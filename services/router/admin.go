@@ -18,8 +18,13 @@ func (a *admin) ListWorkers(ctx context.Context, _ *hearthv1.ListWorkersRequest)
 		return nil, atEdge(err, nil)
 	}
 	res := &hearthv1.ListWorkersResponse{}
+	starts := a.cluster.Starts()
 	for _, v := range a.cluster.Workers() {
-		res.Workers = append(res.Workers, worker(v))
+		w := worker(v)
+		if c := starts[v.ID]; c != nil {
+			w.Starts = &hearthv1.StartCounts{Cold: c["cold"], Checkpoint: c["checkpoint"], Pooled: c["pooled"], Session: c["session"]}
+		}
+		res.Workers = append(res.Workers, w)
 	}
 	return res, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"connectrpc.com/connect/v2"
 
+	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/internal/kit/edge"
 	"github.com/hearth-run/hearth/services/router/internal/catalogue"
 	"github.com/hearth-run/hearth/services/router/internal/cluster"
@@ -19,6 +20,7 @@ import (
 // dispatch is one call that has its turn: it tries workers until one takes it.
 type dispatch struct {
 	*Service
+	way    *way
 	call   *cluster.Call
 	plan   *plan
 	client clientStream
@@ -48,6 +50,7 @@ func (d *dispatch) run(ctx context.Context, pin sessions.Pin) (sessions.Outcome,
 			}
 			return sessions.Untouched, err
 		}
+		d.way.step("place")
 		d.meta["worker_id"] = to.Worker
 		r := d.try(ctx, to)
 		d.cluster.Vacate(d.call, to.Container != "" && r.outcome == sessions.Untouched || d.plan.session != "" && r.outcome == sessions.Kept)
@@ -69,7 +72,6 @@ func (d *dispatch) try(ctx context.Context, to placement.Placement) result {
 	if err != nil {
 		return result{err: err}
 	}
-	d.count(to, checkpoint)
 	client, err := d.workers.Client(to.URI)
 	if err != nil {
 		return result{err: fmt.Errorf("%w: %w", errUnreachable, err), again: to.Container == ""}
@@ -93,7 +95,7 @@ func (d *dispatch) checkpoint(to placement.Placement, known *catalogue.Catalogue
 		return "", nil
 	case wanted == "":
 		return known.Cheapest(d.plan.imports, holds), nil
-	case !known.Has(wanted):
+	case !known.Has(wanted) && !d.cluster.Warm(wanted):
 		return "", publicly(errCheckpoint, "the catalogue of flavor %s has no checkpoint %q: leave checkpoint_id empty, and the router chooses one", to.Flavor, wanted)
 	case !holds(wanted):
 		return "", nil // never one that the worker lacks
@@ -102,12 +104,16 @@ func (d *dispatch) checkpoint(to placement.Placement, known *catalogue.Catalogue
 	}
 }
 
-func (d *dispatch) count(to placement.Placement, checkpoint string) {
-	switch {
-	case to.Container != "":
-		d.counters.reused.Add(1)
-	case checkpoint != "":
-		d.counters.restored.Add(1)
+// count notes how a call came to its container, as its worker says; one that says
+// nothing has done what it was asked.
+func (d *dispatch) count(to placement.Placement, msg *serverless.WorkerExecutionResponse) {
+	switch start := msg.GetStart(); {
+	case start == serverless.ContainerStart_CONTAINER_START_SESSION, to.Container != "":
+		d.counters.session.Add(1)
+	case start == serverless.ContainerStart_CONTAINER_START_POOLED:
+		d.counters.pooled.Add(1)
+	case start == serverless.ContainerStart_CONTAINER_START_CHECKPOINT, msg.GetCheckpointId() != "":
+		d.counters.checkpoint.Add(1)
 	default:
 		d.counters.cold.Add(1)
 	}

@@ -26,6 +26,8 @@ var (
 	errClientGone   = errors.New("client takes no more")
 	errToken        = errors.New("token is missing or wrong")
 	errStatus       = errors.New("status is invalid")
+
+	errUnknownWorker = errors.New("worker is unknown")
 )
 
 var edgeTable = edge.Table{
@@ -46,6 +48,7 @@ var edgeTable = edge.Table{
 	{Err: cluster.ErrQueueFull, Code: connect.CodeResourceExhausted, Reason: "QUEUE_FULL", Text: "too many calls wait for room: try again later"},
 	{Err: cluster.ErrSessionWait, Code: connect.CodeResourceExhausted, Reason: "SESSION_WAIT_OVER", Text: "the calls of this session before this one took too long"},
 	{Err: cluster.ErrWorkerLost, Code: connect.CodeUnavailable, Reason: "WORKER_LOST", Text: "the worker was lost during the call"},
+	{Err: errUnknownWorker, Code: connect.CodeNotFound, Reason: "WORKER_UNKNOWN", Text: "no such worker has registered"},
 	{Err: errUnreachable, Code: connect.CodeUnavailable, Reason: "WORKER_UNREACHABLE", Text: "the worker could not be reached"},
 	{Err: errBroken, Code: connect.CodeUnavailable, Reason: "WORKER_LOST", Text: "the worker was lost during the call"},
 	{Err: errClientGone, Code: connect.CodeCanceled, Reason: "CANCELED", Text: "the caller went away"},

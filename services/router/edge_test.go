@@ -42,6 +42,7 @@ func TestEdge(t *testing.T) {
 		{cluster.ErrQueueFull, connect.CodeResourceExhausted, "QUEUE_FULL", "too many"},
 		{cluster.ErrSessionWait, connect.CodeResourceExhausted, "SESSION_WAIT_OVER", "too long"},
 		{cluster.ErrWorkerLost, connect.CodeUnavailable, "WORKER_LOST", "lost"},
+		{errUnknownWorker, connect.CodeNotFound, "WORKER_UNKNOWN", "registered"},
 		{errUnreachable, connect.CodeUnavailable, "WORKER_UNREACHABLE", "reached"},
 		{errBroken, connect.CodeUnavailable, "WORKER_LOST", "lost"},
 		{errClientGone, connect.CodeCanceled, "CANCELED", "went away"},

@@ -94,6 +94,6 @@ func (p *plan) header(to placement.Placement, checkpoint string, base pep508.Bas
 	return &serverless.WorkerExecutionRequest{
 		RequestId: p.request, SessionId: p.session, WorkerId: to.Worker, ContainerId: &container,
 		CheckpointId: checkpoint, Resources: p.imports, Budgets: p.budgets,
-		Packages: pep508.Without(p.packages, base),
+		Packages: pep508.Without(p.packages, base), DisableOptimizedExecution: p.cold,
 	}
 }

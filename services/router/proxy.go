@@ -28,7 +28,7 @@ func (p *proxy) RequestExecution(ctx context.Context, stream clientStream) error
 	}
 	meta := map[string]string{"request_id": first.GetRequestId(), "session_id": first.GetSessionId()}
 	plan, err := newPlan(first, p.cfg.DefaultMemory)
-	if err == nil && plan.checkpoint != "" && !p.catalogues.Has(plan.checkpoint) {
+	if err == nil && plan.checkpoint != "" && !p.catalogues.Has(plan.checkpoint) && !p.cluster.Warm(plan.checkpoint) {
 		err = errCheckpoint
 	}
 	if err == nil {
@@ -45,7 +45,8 @@ func (s *Service) execute(parent context.Context, stream clientStream, plan *pla
 	defer context.AfterFunc(s.life, func() { cancel(errStopping) })()
 	ctx, release := context.WithTimeout(ctx, s.cfg.ExecutionTimeout)
 	defer release()
-	call, err := s.cluster.Enter(plan.request, plan.session, cancel)
+	way := newWay()
+	call, err := s.cluster.Enter(plan.request, plan.session, plan.imports, cancel)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,10 @@ func (s *Service) execute(parent context.Context, stream clientStream, plan *pla
 	if err != nil {
 		return err
 	}
-	d := &dispatch{Service: s, call: call, plan: plan, client: stream, meta: meta, body: newBody(s.cfg.ReplayBytes)}
+	if plan.session != "" {
+		way.step("turn")
+	}
+	d := &dispatch{Service: s, way: way, call: call, plan: plan, client: stream, meta: meta, body: newBody(s.cfg.ReplayBytes)}
 	if err = s.read(ctx, d.body, stream, cancel); err != nil {
 		return err
 	}

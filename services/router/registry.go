@@ -5,6 +5,7 @@ import (
 
 	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/services/router/internal/placement"
+	"github.com/hearth-run/hearth/services/router/internal/warmth"
 )
 
 // registry takes the workers' reports.
@@ -43,7 +44,16 @@ func (r *registry) PostWorkerStatus(ctx context.Context, s *serverless.WorkerSta
 	if err != nil {
 		return nil, atEdge(err, meta)
 	}
+	r.cluster.Warmth(s.GetWorkerId(), s.GetCheckpointIds(), held(s.GetZygotes()))
 	return updated(true), nil
+}
+
+func held(said []*serverless.HeldZygote) []warmth.Zygote {
+	zygotes := make([]warmth.Zygote, 0, len(said))
+	for _, z := range said {
+		zygotes = append(zygotes, warmth.Zygote{ID: z.GetCheckpointId(), Modules: z.GetModules(), Nanos: z.GetImportNanos()})
+	}
+	return zygotes
 }
 
 func (r *registry) PostExecutorStatus(ctx context.Context, s *serverless.ExecutorStatus) (*serverless.RegistryUpdateResponse, error) {
@@ -60,6 +70,12 @@ func (r *registry) PostExecutorStatus(ctx context.Context, s *serverless.Executo
 func (r *registry) PostWorkerUtilization(ctx context.Context, u *serverless.WorkerUtilization) (*serverless.RegistryUpdateResponse, error) {
 	if err := checkToken(ctx, r.cfg.WorkerToken); err != nil {
 		return nil, atEdge(err, nil)
+	}
+	if u.GetHasCheckpoints() {
+		r.cluster.Warmth(u.GetWorkerId(), u.GetCheckpointIds(), held(u.GetZygotes()))
+	}
+	if len(u.GetStarts()) > 0 {
+		r.cluster.Started(u.GetWorkerId(), u.GetStarts())
 	}
 	return updated(r.cluster.Utilization(placement.Utilization{
 		Worker: u.GetWorkerId(), CPUUtil: u.GetCpuUtil(), CPUTotal: u.GetCpuTotal(), GPUUtil: u.GetGpuUtil(), GPUTotal: u.GetGpuTotal(),

@@ -93,6 +93,7 @@ func (r *relay) receive() error {
 func (r *relay) learn(msg *serverless.WorkerExecutionResponse) {
 	if !r.answered {
 		r.body.settle()
+		r.count(r.to, msg)
 	}
 	r.answered, r.success = true, msg.GetSuccess()
 	if id := msg.GetContainerId(); id != "" && id != r.container {
@@ -107,6 +108,9 @@ func (r *relay) translate(msg *serverless.WorkerExecutionResponse) *serverless.C
 		RequestId: r.plan.request, SessionId: r.plan.session, Success: msg.GetSuccess(),
 		WorkerId: r.to.Worker, ContainerId: msg.GetContainerId(), CheckpointId: msg.GetCheckpointId(),
 		Start: msg.GetStart(), Budgets: msg.GetBudgets(),
+	}
+	if len(msg.GetSteps()) > 0 {
+		out.Steps = r.way.with(msg.GetSteps())
 	}
 	switch data := msg.GetData().(type) {
 	case *serverless.WorkerExecutionResponse_Logs:

@@ -23,6 +23,8 @@ import (
 type Workers interface {
 	// Client returns a client for executions. Errors: the uri is none.
 	Client(uri string) (serverlessconnect.ExecutionServiceClient, error)
+	// Zygotes returns a client for the zygotes of the worker at uri. Errors: as Client.
+	Zygotes(uri string) (hearthv1connect.ZygoteServiceClient, error)
 	// Check probes the worker. Errors: it does not answer, or says that it does not serve.
 	Check(ctx context.Context, uri string) error
 	// Forget releases what was kept for a worker that is gone.
@@ -87,12 +89,13 @@ func (s *Service) bounds() cluster.Config {
 	}
 }
 
-// Register adds ProxyService, RegistryService and ExecutionAdminService to a
-// dispatcher.
+// Register adds ProxyService, RegistryService, ExecutionAdminService and
+// ZygoteService to a dispatcher.
 func (s *Service) Register(rpc *connect.Server) {
 	serverlessconnect.RegisterProxyServiceHandler(rpc, &proxy{s})
 	serverlessconnect.RegisterRegistryServiceHandler(rpc, &registry{s})
 	hearthv1connect.RegisterExecutionAdminServiceHandler(rpc, &admin{s})
+	hearthv1connect.RegisterZygoteServiceHandler(rpc, &zygoteAdmin{s})
 }
 
 // Run watches over the workers until ctx is done; then it ends the calls that are

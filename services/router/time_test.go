@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/connect/v2/connectinprocess"
 
+	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
 	"github.com/hearth-run/hearth/services/router"
@@ -47,6 +48,10 @@ func (b *bubble) Check(ctx context.Context, uri string) error {
 		return ctx.Err()
 	}
 	return nil
+}
+
+func (b *bubble) Zygotes(string) (hearthv1connect.ZygoteServiceClient, error) {
+	return nil, errors.New("no zygotes here")
 }
 
 func (b *bubble) Forget(uri string) {

@@ -283,7 +283,7 @@ func TestAdmin(t *testing.T) {
 		t.Error(err)
 	}
 	counters, err := h.admin.GetCounters(t.Context(), &hearthv1.GetCountersRequest{})
-	if c := counters.GetCounters(); err != nil || c["executions_started"] != 1 || c["executions_succeeded"] != 1 || c["placements_cold"] != 1 {
+	if c := counters.GetCounters(); err != nil || c["executions_started"] != 1 || c["executions_succeeded"] != 1 || c["starts_cold"] != 1 {
 		t.Errorf("%v, %v", c, err)
 	}
 	_, err = h.registry.PostWorkerStatus(t.Context(), &serverless.WorkerStatus{WorkerId: "w1"})

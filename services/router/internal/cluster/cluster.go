@@ -13,6 +13,7 @@ import (
 
 	"github.com/hearth-run/hearth/services/router/internal/placement"
 	"github.com/hearth-run/hearth/services/router/internal/sessions"
+	"github.com/hearth-run/hearth/services/router/internal/warmth"
 )
 
 // What a call can come to before a worker has answered.
@@ -48,6 +49,8 @@ type Cluster struct {
 	mu        sync.Mutex // guards all below
 	placement *placement.Machine
 	sessions  *sessions.Machine
+	warmth    *warmth.Table
+	starts    map[string]map[string]int64 // by worker, as it counts them
 	calls     map[string]*Call
 	holders   map[placement.Reservation]*Call
 	queue     []*Call // for room, in order of arrival
@@ -56,6 +59,7 @@ type Cluster struct {
 // Call is one execution from its arrival to its end.
 type Call struct {
 	id, session string
+	imports     []string
 	cancel      context.CancelCauseFunc
 	turn        chan sessions.Effect     // gets one, when the turn comes or never will
 	room        chan placement.Placement // gets one, when a queued call was placed
@@ -71,19 +75,20 @@ func New(cfg Config, forget func(uri string), log *slog.Logger) *Cluster {
 	return &Cluster{
 		cfg: cfg, forget: forget, log: log,
 		placement: placement.New(cfg.Placement), sessions: sessions.New(cfg.Sessions),
+		warmth: warmth.New(), starts: map[string]map[string]int64{},
 		calls: map[string]*Call{}, holders: map[placement.Reservation]*Call{},
 	}
 }
 
 // Enter makes a call known; Leave ends that. cancel ends the call from here when
 // its worker is lost. Errors: ErrInFlight.
-func (c *Cluster) Enter(id, session string, cancel context.CancelCauseFunc) (*Call, error) {
+func (c *Cluster) Enter(id, session string, imports []string, cancel context.CancelCauseFunc) (*Call, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.calls[id] != nil {
 		return nil, ErrInFlight
 	}
-	call := &Call{id: id, session: session, cancel: cancel, turn: make(chan sessions.Effect, 1), room: make(chan placement.Placement, 1)}
+	call := &Call{id: id, session: session, imports: imports, cancel: cancel, turn: make(chan sessions.Effect, 1), room: make(chan placement.Placement, 1)}
 	c.calls[id] = call
 	return call, nil
 }
@@ -169,6 +174,9 @@ func (c *Cluster) Place(ctx context.Context, call *Call, r placement.Request) (p
 }
 
 func (c *Cluster) place(call *Call, r placement.Request) (placement.Placement, error) {
+	if r.Container == "" && !r.Cold {
+		r.Warm = c.warmth.Best(call.imports)
+	}
 	p, err := c.placement.Place(time.Now(), r)
 	if err == nil {
 		call.held = p.Reservation
@@ -244,6 +252,13 @@ func (c *Cluster) Answered(call *Call, worker, container, checkpoint string) {
 	if call.session != "" {
 		c.tell(c.sessions.Pin(time.Now(), call.session, sessions.Pin{Worker: worker, Container: container, Checkpoint: checkpoint}))
 	}
+}
+
+// Warm says whether any worker holds a zygote of this id.
+func (c *Cluster) Warm(checkpoint string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.warmth.Known(checkpoint)
 }
 
 // Holds says whether a worker may be told to start from a checkpoint.

@@ -113,7 +113,7 @@ func (s *storm) call(rng *rand.Rand, id string) {
 	if n < len(s.inTurn) {
 		session = fmt.Sprintf("s%d", n)
 	}
-	call, err := s.c.Enter(id, session, cancel)
+	call, err := s.c.Enter(id, session, nil, cancel)
 	if err != nil {
 		s.fail("enter: %v", err)
 		return
@@ -162,15 +162,15 @@ func (s *storm) run(ctx context.Context, rng *rand.Rand, call *cluster.Call, pin
 // Two calls of one id, and an id that is free again.
 func TestEnter(t *testing.T) {
 	c := cluster.New(cluster.Config{SessionWait: time.Second}, func(string) {}, slog.New(slog.DiscardHandler))
-	call, err := c.Enter("r", "", nil)
+	call, err := c.Enter("r", "", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Enter("r", "s", nil); !errors.Is(err, cluster.ErrInFlight) {
+	if _, err := c.Enter("r", "s", nil, nil); !errors.Is(err, cluster.ErrInFlight) {
 		t.Errorf("twice: %v", err)
 	}
 	c.Leave(call, sessions.Untouched)
-	if call, err = c.Enter("r", "s", nil); err != nil {
+	if call, err = c.Enter("r", "s", nil, nil); err != nil {
 		t.Errorf("again: %v", err)
 	}
 	c.Leave(call, sessions.Untouched)

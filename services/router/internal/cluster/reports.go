@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"maps"
 	"time"
 
 	"github.com/hearth-run/hearth/services/router/internal/placement"
 	"github.com/hearth-run/hearth/services/router/internal/sessions"
+	"github.com/hearth-run/hearth/services/router/internal/warmth"
 )
 
 // Worker takes a worker's status. One that leaves by itself lets its calls end;
@@ -28,6 +30,33 @@ func (c *Cluster) Worker(said placement.Worker, state placement.State) error {
 	}
 	c.admit()
 	return nil
+}
+
+// Warmth takes which zygotes a worker holds, and with them all that it can start from.
+func (c *Cluster) Warmth(worker string, checkpoints []string, zygotes []warmth.Zygote) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.placement.Known(worker) {
+		return
+	}
+	c.placement.Checkpoints(worker, checkpoints)
+	c.warmth.Say(worker, zygotes)
+}
+
+// Started takes how a worker's calls came to their containers, as it counts them.
+func (c *Cluster) Started(worker string, counts map[string]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.placement.Known(worker) {
+		c.starts[worker] = counts
+	}
+}
+
+// Starts are the counts of every worker that has told any.
+func (c *Cluster) Starts() map[string]map[string]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.starts)
 }
 
 // Container takes a container's status, and says whether its worker is known.
@@ -119,6 +148,8 @@ func (c *Cluster) lose(gone *placement.Gone, cause string, cancel bool) {
 	}
 	c.log.Info("worker gone", "worker_id", gone.Worker, "cause", cause, "containers", len(gone.Containers), "calls", len(gone.Reservations))
 	c.forget(gone.URI)
+	c.warmth.Say(gone.Worker, nil)
+	delete(c.starts, gone.Worker)
 	for _, r := range gone.Reservations {
 		if call := c.holders[r]; call != nil && cancel {
 			call.cancel(ErrWorkerLost)

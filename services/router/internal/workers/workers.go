@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"connectrpc.com/grpchealth"
 
+	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
 	"github.com/hearth-run/hearth/internal/kit/dial"
 )
@@ -31,6 +32,15 @@ func (d Dialed) Client(uri string) (serverlessconnect.ExecutionServiceClient, er
 		return nil, err
 	}
 	return serverlessconnect.NewExecutionServiceClient(client), nil
+}
+
+// Zygotes returns a client for the zygotes of the worker at uri.
+func (d Dialed) Zygotes(uri string) (hearthv1connect.ZygoteServiceClient, error) {
+	client, err := d.dialer.GRPC(uri)
+	if err != nil {
+		return nil, err
+	}
+	return hearthv1connect.NewZygoteServiceClient(client), nil
 }
 
 // Check asks grpc.health.v1 at uri. A worker in this process lives as the process
