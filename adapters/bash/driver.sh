@@ -16,11 +16,6 @@ builtin readonly __hearth_control=$3 __hearth_status=$4 __hearth_payload=$5 __he
 builtin readonly __hearth_home=$8
 builtin set --
 
-if ! "$BASH" -n "$__hearth_file"; then
-  builtin echo syntax >"$__hearth_fd/$__hearth_status"
-  builtin exit 2
-fi
-
 # Bytes are read three times as fast as characters.
 __hearth_read() {
   builtin local LC_ALL=C
@@ -43,6 +38,12 @@ builtin unset __hearth_option
 builtin trap - DEBUG ERR EXIT RETURN
 
 if ((__hearth_sourced)); then
+  # It has said by then what it does not understand; whether that was it, is asked
+  # only now: the question costs a process.
+  if ! "$BASH" -n "$__hearth_file" 2>/dev/null; then
+    builtin echo syntax >"$__hearth_fd/$__hearth_status"
+    builtin exit 2
+  fi
   builtin echo "sourced $__hearth_sourced" >"$__hearth_fd/$__hearth_status"
   builtin exit 2
 fi

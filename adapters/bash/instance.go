@@ -43,9 +43,6 @@ func (i *instance) open(ctx context.Context) (err error) {
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	i.outputs = outputsFile(filepath.Join(i.f.Temp, "outputs"))
 	i.f.Env = append(i.f.Env[:len(i.f.Env):len(i.f.Env)], "HEARTH_OUTPUTS="+string(i.outputs))
-	if err := i.outputs.reset(); err != nil {
-		return err
-	}
 	i.warm, err = i.start(ctx)
 	return err
 }

@@ -120,18 +120,10 @@ func (o *owner) close() {
 	o.post(registration.Event{Kind: registration.Closed})
 }
 
-// openLog opens the Run's log. A log that cannot be opened stops no function.
+// openLog opens the Run's log. A log that cannot be written stops no function.
 func (o *owner) openLog() *runlog.Log {
-	cfg := runlog.Config{FileBytes: o.server.cfg.LogFileBytes, LineBytes: o.server.cfg.LogLineBytes, StreamBytes: o.server.cfg.LogStreamBytes}
-	if err := runlog.Trim(o.server.logDir(), o.server.cfg.LogRuns-1); err != nil {
-		o.log.Warn("trim logs", "err", err)
-	}
-	l, err := runlog.Open(o.server.logDir(), o.function.RunUID, cfg)
-	if err != nil {
-		o.log.Warn("user code's output will be lost", "err", err)
-		return runlog.Discard(cfg)
-	}
-	return l
+	cfg := o.server.cfg
+	return o.server.logs.Open(o.function.RunUID, runlog.Config{FileBytes: cfg.LogFileBytes, LineBytes: cfg.LogLineBytes, StreamBytes: cfg.LogStreamBytes})
 }
 
 func (o *owner) closeLog() {

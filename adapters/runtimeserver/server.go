@@ -14,6 +14,7 @@ import (
 
 	"github.com/hearth-run/hearth/adapters/internal/process"
 	"github.com/hearth-run/hearth/adapters/runtimeserver/internal/registration"
+	"github.com/hearth-run/hearth/adapters/runtimeserver/internal/runlog"
 	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
 )
 
@@ -30,10 +31,11 @@ type Server struct {
 	log      *slog.Logger
 	language Language
 
-	opened  chan struct{} // closed when workspace and keeper are set
+	opened  chan struct{} // closed when what follows is set
 	over    chan struct{} // closed when Run's context is done
 	keeper  *process.Keeper
 	root    string // the workspace with symlinks resolved
+	logs    *runlog.Folder
 	workers sync.WaitGroup
 
 	mu         sync.Mutex // guards the fields below
@@ -93,6 +95,7 @@ func (s *Server) open() error {
 	if err != nil {
 		return fmt.Errorf("open workspace %s: %w", root, err)
 	}
+	s.logs = runlog.NewFolder(s.logDir(), s.cfg.LogRuns)
 	if err := s.openTemp(); err != nil {
 		return errors.Join(err, s.keeper.Close())
 	}

@@ -26,7 +26,7 @@ type Config struct {
 	// Data is where the node keeps its ledger: one folder, one process.
 	Data string `help:"Folder for the node's own state." default:"hearth-runtimed"`
 	// StatusInterval is between two polls of a registration; with many Runs it
-	// grows, so that the Runtime Server answers 250 polls a second at most.
+	// grows, so that the Runtime Server answers 25 polls a second at most.
 	StatusInterval time.Duration `help:"Time between two polls of a registration." default:"1s"`
 	// HealthInterval is between two handshakes with the Runtime Server.
 	HealthInterval time.Duration `help:"Time between two handshakes with the Runtime Server." default:"5s"`

@@ -86,8 +86,9 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure runtimed: %w", err)
 	}
-	s := &Service{runs: runlogs.New(cfg.Workspace, cfg.name()), log: deps.Log}
+	s := &Service{log: deps.Log}
 	s.desk = s.newDesk(deps)
+	s.runs = runlogs.New(cfg.Workspace, cfg.name(), s.desk.Knows)
 	server := &upstream.Server{
 		Functions: deps.Functions, Runtime: deps.Runtime, Clock: deps.Clock,
 		Patience: cfg.Patience, Call: cfg.CallTimeout, Load: cfg.LoadTimeout,

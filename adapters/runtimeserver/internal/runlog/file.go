@@ -32,31 +32,49 @@ func Default() Config {
 // written loses entries and stops nothing; Err tells.
 type Log struct {
 	cfg    Config
+	folder *Folder
 	path   string
 	runUID string
 
-	mu   sync.Mutex // guards the fields below
-	file *os.File
-	size int64
-	seq  uint64
-	err  error
+	mu     sync.Mutex // guards the fields below
+	file   *os.File   // nil before the first entry
+	closed bool
+	size   int64
+	seq    uint64
+	err    error
 }
 
-// Open opens the log of a Run for appending.
-func Open(dir, runUID string, cfg Config) (*Log, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	l := &Log{cfg: cfg, path: Path(dir, runUID), runUID: runUID}
-	if err := l.open(); err != nil {
-		return nil, err
-	}
-	l.seq = lastSeq(l.path)
-	return l, nil
+// Open returns the log of a Run. Its file is made, or appended to, with the first
+// entry: most Runs never write one.
+func (f *Folder) Open(runUID string, cfg Config) *Log {
+	return &Log{cfg: cfg, folder: f, path: Path(f.dir, runUID), runUID: runUID}
 }
 
-// Discard returns a log that keeps nothing.
-func Discard(cfg Config) *Log { return &Log{cfg: cfg} }
+// Folder is where the logs of Runs lie. Safe for concurrent use.
+type Folder struct {
+	dir  string
+	keep int
+
+	mu    sync.Mutex // guards fresh
+	fresh int        // new files until the next look
+}
+
+// NewFolder returns the folder, which is made with the first log, and keeps the
+// number of Runs in it within keep, though it looks only after every twentieth
+// part of that many new files.
+func NewFolder(dir string, keep int) *Folder { return &Folder{dir: dir, keep: keep} }
+
+// admit makes room for a new file.
+func (f *Folder) admit() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fresh--; f.fresh >= 0 {
+		return nil
+	}
+	step := max(1, f.keep/20)
+	f.fresh = step - 1
+	return errors.Join(os.MkdirAll(f.dir, 0o700), Trim(f.dir, f.keep-step))
+}
 
 // Trim removes the logs that were written to least lately, beyond keep Runs.
 func Trim(dir string, keep int) error {
@@ -97,6 +115,18 @@ func Remove(dir, runUID string) error {
 	return errors.Join(errs...)
 }
 
+// begin opens the file for the first entry.
+func (l *Log) begin() error {
+	if err := l.folder.admit(); err != nil {
+		l.fail(err)
+	}
+	if err := l.open(); err != nil {
+		return err
+	}
+	l.seq = lastSeq(l.path)
+	return nil
+}
+
 func (l *Log) open() error {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
@@ -115,8 +145,14 @@ func (l *Log) write(entries ...Entry) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil {
+	if l.closed {
 		return
+	}
+	if l.file == nil {
+		if err := l.begin(); err != nil {
+			l.fail(err)
+			return
+		}
 	}
 	for _, e := range entries {
 		l.seq++
@@ -158,6 +194,7 @@ func (l *Log) Err() error {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	if l.file == nil {
 		return nil
 	}

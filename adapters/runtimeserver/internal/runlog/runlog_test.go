@@ -2,8 +2,10 @@ package runlog
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func open(t *testing.T, cfg Config) (*Log, func() []Entry) {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := Open(dir, "run", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := NewFolder(dir, 10).Open("run", cfg)
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil || l.Err() != nil {
 			t.Error(err, l.Err())
@@ -123,10 +122,7 @@ func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{FileBytes: 4 << 10, LineBytes: 1 << 10, StreamBytes: 1 << 20}
 	for life := range 3 {
-		l, err := Open(dir, "run", cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := NewFolder(dir, 10).Open("run", cfg)
 		s := l.Stream("", "stdout")
 		for i := range 200 {
 			fmt.Fprintln(s, "life", life, "line", i)
@@ -186,10 +182,7 @@ func TestFullDisk(t *testing.T) {
 func TestTrim(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 5 {
-		l, err := Open(dir, fmt.Sprint("run", i), Default())
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := NewFolder(dir, 10).Open(fmt.Sprint("run", i), Default())
 		l.Entry("", "logger", "info", "x")
 		l.Close()
 		at := time.Unix(int64(1000+i), 0)
@@ -201,5 +194,30 @@ func TestTrim(t *testing.T) {
 	left, _ := os.ReadDir(dir)
 	if len(left) != 2 || left[0].Name() != "run3.jsonl" || left[1].Name() != "run4.jsonl" {
 		t.Errorf("left %v", left)
+	}
+}
+
+func TestFolderIsBounded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "logs")
+	folder := NewFolder(dir, 40)
+	for i := range 100 {
+		silent, loud := folder.Open("silent", Default()), folder.Open(fmt.Sprintf("run%03d", i), Default())
+		loud.Entry("", "logger", "info", "x")
+		for _, l := range []*Log{silent, loud} {
+			if err := errors.Join(l.Err(), l.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at := time.Unix(int64(1000+i), 0)
+		if err := os.Chtimes(loud.path, at, at); err != nil {
+			t.Fatal(err)
+		}
+		left, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) > 40 || len(left) < min(i+1, 39) || left[len(left)-1].Name() != filepath.Base(loud.path) {
+			t.Fatalf("after %d: %d logs, the last is %v", i+1, len(left), left[len(left)-1])
+		}
 	}
 }

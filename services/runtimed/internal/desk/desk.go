@@ -78,6 +78,9 @@ func (d *Desk) Remove(runUID string, over bool) {
 	d.entries.Delete(runUID)
 }
 
+// Knows says whether the node holds a Run, or held it to its end lately.
+func (d *Desk) Knows(runUID string) bool { return d.get(runUID) != nil || d.ended.has(runUID) }
+
 // InvokeFunction executes one invocation for a gateway or for a peer.
 func (d *Desk) InvokeFunction(ctx context.Context, req *executorv1.InvokeFunctionRequest) (*executorv1.InvokeFunctionResponse, error) {
 	res, err := d.invoke(ctx, req)

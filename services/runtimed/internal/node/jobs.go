@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -41,7 +42,7 @@ func (o *owner) prepare(ctx context.Context) result {
 	if err := o.ledger.Put(rec); err != nil {
 		return failed(ctx, err)
 	}
-	prepared, err := o.sources.Prepare(ctx, uid, o.a.GetSpec().GetSource())
+	prepared, err := o.sources.Prepare(ctx, uid, o.source())
 	if err != nil {
 		return failed(ctx, err)
 	}
@@ -50,6 +51,19 @@ func (o *owner) prepare(ctx context.Context) result {
 		return failed(ctx, err)
 	}
 	return o.ready(prepared)
+}
+
+// source is the Run's; one of git at the commit that it was resolved to first: a
+// ref that has moved since is not this Run's.
+func (o *owner) source() *hearthv1.Source {
+	src := o.a.GetSpec().GetSource()
+	commit, resolved := strings.CutPrefix(o.a.GetSourceIdentity(), "git:")
+	if src.GetGit() == nil || !resolved {
+		return src
+	}
+	src = proto.CloneOf(src)
+	src.GetGit().Ref = commit
+	return src
 }
 
 func (o *owner) ready(p source.Prepared) result {

@@ -106,9 +106,12 @@ func read(s *Service, req *hearthv1.TailLogsRequest) (all []*hearthv1.TailLogsRe
 }
 
 func TestRead(t *testing.T) {
-	s := New(t.TempDir(), "node-a")
+	s := New(t.TempDir(), "node-a", func(uid string) bool { return uid == "silent" })
 	if _, err := read(s, &hearthv1.TailLogsRequest{}); !errors.Is(err, errNone) {
 		t.Errorf("without a log: %v", err)
+	}
+	if all, err := read(s, &hearthv1.TailLogsRequest{RunUid: "silent"}); err != nil || len(all) > 0 {
+		t.Errorf("of a Run that has written nothing: %v, %v", all, err)
 	}
 	if err := Edge.Error(errNone, nil); connect.CodeOf(err) != connect.CodeNotFound || edge.Reason(err) != "LOG_NOT_FOUND" {
 		t.Error(err)
@@ -145,7 +148,7 @@ func TestRead(t *testing.T) {
 
 // Large logs come in messages of bounded size, and a line without end is passed over.
 func TestBounds(t *testing.T) {
-	s := New(t.TempDir(), "node-a")
+	s := New(t.TempDir(), "node-a", func(uid string) bool { return uid == "silent" })
 	w := open(t, s)
 	for range 600 {
 		w.line("a", strings.Repeat("x", 2000))
@@ -170,7 +173,7 @@ func TestBounds(t *testing.T) {
 
 // Who resumes behind what was rotated away is told how much is missing.
 func TestMissed(t *testing.T) {
-	s := New(t.TempDir(), "node-a")
+	s := New(t.TempDir(), "node-a", func(uid string) bool { return uid == "silent" })
 	w := open(t, s)
 	for _, text := range []string{"one", "two", "three", "four"} {
 		w.line("a", text)
@@ -229,7 +232,7 @@ func (f *follower) wants(want string) {
 // A follower hears of a log that is not there yet, of each line, over rotations,
 // and of a log that was removed and begun anew.
 func TestFollow(t *testing.T) {
-	s := New(t.TempDir(), "node-a")
+	s := New(t.TempDir(), "node-a", func(uid string) bool { return uid == "silent" })
 	if _, err := read(s, &hearthv1.TailLogsRequest{Follow: true}); edge.Reason(Edge.Error(err, nil)) != "SHUTTING_DOWN" {
 		t.Errorf("before Run: %v", err)
 	}
@@ -283,7 +286,7 @@ func start(t *testing.T, s *Service) *follower {
 // A reader that does not read makes nobody wait: the writer goes on, and what was
 // rotated away is told as missed. A node that stops ends who follows.
 func TestSlowReader(t *testing.T) {
-	s := New(t.TempDir(), "node-a")
+	s := New(t.TempDir(), "node-a", func(uid string) bool { return uid == "silent" })
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()

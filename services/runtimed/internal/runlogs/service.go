@@ -24,21 +24,24 @@ var (
 // Edge is every domain error of this service on the wire.
 var Edge = edge.Table{
 	{Err: errNoUID, Code: connect.CodeInvalidArgument, Reason: "INVALID_ARGUMENT", Text: "run_uid is empty: a node finds logs by it; ask a gateway to find them by name"},
-	{Err: errNone, Code: connect.CodeNotFound, Reason: "LOG_NOT_FOUND", Text: "this node has no log of the Run: its function was never loaded here, or the log was removed as one of the oldest"},
+	{Err: errNone, Code: connect.CodeNotFound, Reason: "LOG_NOT_FOUND", Text: "this node has no log of the Run: it was never here, or the log was removed as one of the oldest"},
 	{Err: notify.ErrStopped, Code: connect.CodeUnavailable, Reason: "SHUTTING_DOWN", Text: "the node does not follow logs now: it starts or stops"},
 }
 
 // Service serves hearth.v1.LogService for the Runs of one node.
 type Service struct {
 	dir, node string
+	holds     func(runUID string) bool
 	watcher   *notify.Watcher
 }
 
 var _ hearthv1connect.LogServiceHandler = (*Service)(nil)
 
-// New returns the service of a node of this name. It starts nothing.
-func New(workspace, node string) *Service {
-	return &Service{dir: filepath.Join(workspace, ".hearth", "logs"), node: node, watcher: notify.New()}
+// New returns the service of a node of this name. A log has no file before its
+// first entry: holds says whether the node knows the Run of one that has none. It
+// starts nothing.
+func New(workspace, node string, holds func(runUID string) bool) *Service {
+	return &Service{dir: filepath.Join(workspace, ".hearth", "logs"), node: node, holds: holds, watcher: notify.New()}
 }
 
 // Run lets logs be followed until ctx is done; without it they can only be read.
@@ -68,7 +71,7 @@ func (s *Service) tail(ctx context.Context, req *hearthv1.TailLogsRequest, send 
 	if err := s.drain(ctx, t, send); err != nil {
 		return err
 	}
-	if t.reader.file == nil {
+	if t.reader.file == nil && !s.holds(req.GetRunUid()) {
 		return errNone
 	}
 	return nil

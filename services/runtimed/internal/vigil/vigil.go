@@ -109,8 +109,9 @@ func (v *Vigil) Next(now, cadence time.Duration) time.Duration {
 }
 
 // PollsPerSecond bounds what all Runs of a node together ask of its Runtime
-// Server.
-const PollsPerSecond = 250
+// Server. A poll costs both ends about a millisecond of CPU together; a call that
+// goes wrong is followed by one at once, however long the interval.
+const PollsPerSecond = 25
 
 // Cadence stretches the interval of one Run so that many Runs stay within
 // PollsPerSecond.

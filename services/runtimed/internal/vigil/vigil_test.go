@@ -52,7 +52,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestCadence(t *testing.T) {
-	for runs, want := range map[int]time.Duration{0: second, 1: second, 250: second, 1000: 4 * second} {
+	for runs, want := range map[int]time.Duration{0: second, 1: second, 25: second, 1000: 40 * second} {
 		if got := Cadence(second, runs); got != want {
 			t.Errorf("%d runs: %v, want %v", runs, got, want)
 		}
