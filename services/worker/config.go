@@ -40,7 +40,7 @@ type Config struct {
 	EnvPackages []string `name:"env-package" sep:"none" help:"PyPI requirement for the worker's own environment, where zygotes can import it; may be repeated." placeholder:"REQ"`
 	// ZygoteMemory is for zygotes and the containers that are made ahead, beside
 	// Memory, in bytes; 0: there are none, every start is cold.
-	ZygoteMemory int64 `help:"Memory for zygotes and containers made ahead, beside that for containers, in bytes; 0: every start is cold." default:"0"`
+	ZygoteMemory int64 `help:"Memory for zygotes and containers made ahead, beside that for containers, in bytes; 0: every start is cold." default:"536870912"`
 	// ZygotePool is how many containers at most stand ready before one zygote; 0:
 	// each is forked when its call comes.
 	ZygotePool int `help:"Containers that stand ready before one zygote at most; 0: none is made ahead." default:"16"`
@@ -88,7 +88,7 @@ func Default() Config {
 		DefaultMemory:       1 << 30,
 		ScratchBytes:        256 << 20,
 		MaxPids:             256,
-		ZygoteMemory:        0,
+		ZygoteMemory:        512 << 20,
 		ZygotePool:          16,
 		ImportTimeout:       30 * time.Second,
 		OutputLimit:         1 << 20,

@@ -49,6 +49,7 @@ type grammar struct {
 	Router  routerCmd   `cmd:"" help:"Run a router alone." group:"Separate processes"`
 	Worker  workerCmds  `cmd:"" help:"Run a worker alone, or list those that a router knows." group:"Separate processes"`
 	Session sessionCmds `cmd:"" help:"List sessions of executions."`
+	Zygote  zygoteCmds  `cmd:"" help:"See and steer which imports workers keep warm."`
 	Doctor  doctorCmd   `cmd:"" help:"Say what this machine allows: programs, and walls of the sandbox."`
 
 	Version    versionCmd    `cmd:"" help:"Print the version."`

@@ -126,12 +126,12 @@ func (c *demoCmd) executions(ctx context.Context, shell *Shell, where house.Addr
 			return "", "", "", err
 		}
 		var printed strings.Builder
-		answer, last, err := execute(ctx, router, e.Session, config, body, &printed)
+		answer, last, _, err := execute(ctx, router, e.Session, config, body, &printed)
 		if err != nil {
 			return "", "", "", err
 		}
 		value, err := open(answer)
-		return string(value), printed.String(), explainStart(last), err
+		return string(value), printed.String(), explainStart(last, nil), err
 	}, tour.Executions())
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -54,12 +53,12 @@ func (c *execCmd) Run(ctx context.Context, shell *Shell) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	answer, last, err := execute(ctx, serverlessconnect.NewProxyServiceClient(client), c.Session, config, body, shell.Err)
+	answer, last, steps, err := execute(ctx, serverlessconnect.NewProxyServiceClient(client), c.Session, config, body, shell.Err)
 	if err != nil {
 		return late(fmt.Errorf("exec %s: %w", c.Target, err))
 	}
 	if c.Explain {
-		fmt.Fprintln(shell.Err, explainStart(last))
+		fmt.Fprintln(shell.Err, explainStart(last, steps))
 	}
 	value, err := open(answer)
 	if err != nil {
@@ -69,16 +68,16 @@ func (c *execCmd) Run(ctx context.Context, shell *Shell) error {
 	return err
 }
 
-// execute sends a whole call and returns its answer and the last message of it;
-// what the function prints goes to logs at once.
-func execute(ctx context.Context, router serverlessconnect.ProxyServiceClient, session string, config *serverless.ExecutionConfig, body []byte, logs io.Writer) ([]byte, *serverless.ClientExecutionResponse, error) {
+// execute sends a whole call and returns its answer, the last message of it and its
+// steps; what the function prints goes to logs at once.
+func execute(ctx context.Context, router serverlessconnect.ProxyServiceClient, session string, config *serverless.ExecutionConfig, body []byte, logs io.Writer) ([]byte, *serverless.ClientExecutionResponse, []*serverless.ExecutionStep, error) {
 	stream, err := router.RequestExecution(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	defer stream.Close()
 	if err := send(stream, "exec-"+rand.Text(), session, config, body); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	return receive(stream, logs)
 }
@@ -109,29 +108,6 @@ func (c *execCmd) call(source, entry string) (*serverless.ExecutionConfig, []byt
 	return config, body, err
 }
 
-var importLine = regexp.MustCompile(`(?m)^[ \t]*(?:import[ \t]+([\w., \t]+)|from[ \t]+(\w+)[\w.]*[ \t]+import)`)
-
-// imports are the top-level modules that a source names: a hint for a warm start,
-// nothing depends on its being complete.
-func imports(source string) []string {
-	var names []string
-	for _, match := range importLine.FindAllStringSubmatch(source, -1) {
-		if match[2] != "" {
-			names = append(names, match[2])
-			continue
-		}
-		for _, part := range strings.Split(match[1], ",") {
-			name, _, _ := strings.Cut(strings.TrimSpace(part), " ")
-			name, _, _ = strings.Cut(name, ".")
-			if name != "" {
-				names = append(names, name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 const chunkBytes = 1 << 20
 
 // send sends a whole call: the config alone, then the body in chunks. An error of
@@ -155,23 +131,25 @@ func send(stream serverlessconnect.ProxyServiceRequestExecutionClientStream, req
 	return stream.CloseSend()
 }
 
-// receive returns the answer and the last message; what is printed meanwhile goes
-// to logs at once.
-func receive(stream serverlessconnect.ProxyServiceRequestExecutionClientStream, logs io.Writer) ([]byte, *serverless.ClientExecutionResponse, error) {
+// receive returns the answer, the last message and the steps; what is printed
+// meanwhile goes to logs at once.
+func receive(stream serverlessconnect.ProxyServiceRequestExecutionClientStream, logs io.Writer) ([]byte, *serverless.ClientExecutionResponse, []*serverless.ExecutionStep, error) {
 	var answer []byte
 	var last *serverless.ClientExecutionResponse
+	var steps []*serverless.ExecutionStep
 	for {
 		res, err := stream.Receive()
 		if errors.Is(err, io.EOF) {
-			return answer, last, nil
+			return answer, last, steps, nil
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		last = res
+		steps = append(steps, res.GetSteps()...)
 		answer = append(answer, res.GetPayload()...)
 		if _, err := io.WriteString(logs, res.GetLogs()); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 }
@@ -195,14 +173,32 @@ func open(answer []byte) (json.RawMessage, error) {
 }
 
 // explainStart says where and how a call ran.
-func explainStart(last *serverless.ClientExecutionResponse) string {
+func explainStart(last *serverless.ClientExecutionResponse, steps []*serverless.ExecutionStep) string {
 	line := fmt.Sprintf("ran on worker %s in container %s, %s", last.GetWorkerId(), last.GetContainerId(), howStarted(last))
 	for _, b := range last.GetBudgets() {
 		if b.GetKind() == serverless.ResourceKind_RESOURCE_KIND_MEMORY {
 			line += fmt.Sprintf(", with %s of memory", mebibytes(b.GetAlloc()))
 		}
 	}
-	return line
+	return line + explainSteps(steps)
+}
+
+// explainSteps lists where the time went, a line each, and the sum.
+func explainSteps(steps []*serverless.ExecutionStep) string {
+	var text strings.Builder
+	var sum time.Duration
+	line := func(name string, took time.Duration) {
+		fmt.Fprintf(&text, "\n  %-10s %9s", name, took.Round(time.Microsecond))
+	}
+	for _, step := range steps {
+		took := time.Duration(step.GetNanos())
+		line(step.GetName(), took)
+		sum += took
+	}
+	if len(steps) > 0 {
+		line("in all", sum)
+	}
+	return text.String()
 }
 
 // howStarted says how a call came to its container.

@@ -1,18 +1,10 @@
 package cli
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/hearth-run/hearth/gen/serverless"
 )
-
-func TestImports(t *testing.T) {
-	const source = "import numpy as np, os.path\nfrom pandas.core import x\n  import re\n# import no\nx = 'import no'\n"
-	if got, want := imports(source), []string{"numpy", "os", "pandas", "re"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
 
 func TestBytes(t *testing.T) {
 	for text, want := range map[string]bytesFlag{"512Mi": 512 << 20, "2G": 2e9, "7": 7, "1Ki": 1024} {
@@ -41,8 +33,12 @@ func TestExplainStart(t *testing.T) {
 			WorkerId: "w", ContainerId: "c", CheckpointId: "zygote", Start: start,
 			Budgets: []*serverless.ResourceBudget{{Kind: serverless.ResourceKind_RESOURCE_KIND_MEMORY, Alloc: 64 << 20}},
 		}
-		if got := explainStart(last); got != want {
+		if got := explainStart(last, nil); got != want {
 			t.Errorf("%v: %s", start, got)
 		}
+	}
+	steps := []*serverless.ExecutionStep{{Name: "place", Nanos: 1_000}, {Name: "call", Nanos: 2_000_000}}
+	if got, want := explainSteps(steps), "\n  place            1µs\n  call             2ms\n  in all       2.001ms"; got != want {
+		t.Errorf("steps: %q", got)
 	}
 }

@@ -52,18 +52,26 @@ func (c *workerListCmd) Run(ctx context.Context, shell *Shell) error {
 		return fmt.Errorf("list workers: %w", err)
 	}
 	return output.List(shell.Out, c.Output, output.View[*hearthv1.ExecutionWorker]{
-		Columns: []string{"WORKER", "STATE", "FLAVOR", "CONTAINERS", "MEMORY", "CPU", "CALLS", "ADDRESS"},
+		Columns: []string{"WORKER", "STATE", "FLAVOR", "CONTAINERS", "MEMORY", "CPU", "CALLS", "STARTS", "ADDRESS"},
 		Row: func(w *hearthv1.ExecutionWorker) []string {
 			return []string{
 				w.GetWorkerId(), strings.TrimPrefix(w.GetState().String(), "WORKER_STATE_"), w.GetFlavor(),
 				fmt.Sprintf("%d/%d", w.GetExecutors(), w.GetMaxExecutors()),
 				fmt.Sprintf("%s/%s", mebibytes(w.GetMemTaken()), mebibytes(w.GetMemTotal())),
 				fmt.Sprintf("%.2f/%.0f", float64(w.GetCpuUtil())/1000, float64(w.GetCpuTotal())/1000),
-				fmt.Sprint(w.GetInFlight()), w.GetWorkerUri(),
+				fmt.Sprint(w.GetInFlight()), startsOf(w.GetStarts()), w.GetWorkerUri(),
 			}
 		},
 		Name: (*hearthv1.ExecutionWorker).GetWorkerId,
 	}, res.GetWorkers())
+}
+
+// startsOf is short for a table: cold, from a zygote, found ready, in a session.
+func startsOf(c *hearthv1.StartCounts) string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%dc %dz %dr %ds", c.GetCold(), c.GetCheckpoint(), c.GetPooled(), c.GetSession())
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%dMi", n>>20) }

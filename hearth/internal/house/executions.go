@@ -19,8 +19,20 @@ type Executions struct {
 	ExecutorPython string `help:"Interpreter with cloudpickle to run executions; empty: one is made at the first start." placeholder:"PATH"`
 	// Memory is what containers may use together, in bytes.
 	Memory int64 `name:"execution-memory" help:"Memory for all executions together, in bytes." default:"4294967296"`
+	// Zygotes are the settings of what the worker keeps warm.
+	Zygotes Zygotes `embed:""`
 	// RequireIsolation refuses to start where a wall of the sandbox cannot stand.
 	RequireIsolation bool `help:"Refuse to start where a wall of the sandbox cannot stand."`
+}
+
+// Zygotes say what a worker keeps warm.
+type Zygotes struct {
+	// EnvPackages, Memory, Pool and Pins are EnvPackages, ZygoteMemory, ZygotePool and
+	// Zygotes of the worker.
+	EnvPackages []string `name:"worker-env-package" sep:"none" help:"PyPI requirement for the worker's own environment, where zygotes can import it; may be repeated." placeholder:"REQ"`
+	Memory      int64    `name:"worker-zygote-memory" help:"Memory for zygotes and containers made ahead, beside that for executions, in bytes; 0: every start is cold." default:"536870912"`
+	Pool        int      `name:"worker-zygote-pool" help:"Containers that stand ready before one zygote at most; 0: none is made ahead." default:"16"`
+	Pins        []string `name:"worker-zygote" sep:"none" help:"Imports to keep warm whatever calls them, as pandas,numpy; may be repeated." placeholder:"MODULES"`
 }
 
 // executions adds the router and one worker.
@@ -59,6 +71,11 @@ func (h *House) worker() error {
 	cfg := worker.Default()
 	cfg.Address, cfg.DataDir = "inprocess:worker", h.folder("worker")
 	cfg.Python, cfg.Memory, cfg.Drain = h.cfg.Executions.ExecutorPython, h.cfg.Executions.Memory, nodeDrain
+	zygotes := h.cfg.Executions.Zygotes
+	cfg.EnvPackages, cfg.ZygoteMemory, cfg.ZygotePool, cfg.Zygotes = zygotes.EnvPackages, zygotes.Memory, zygotes.Pool, zygotes.Pins
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
 	log := h.log.With("service", "worker")
 	h.parts.Add("worker", func(ctx context.Context) error {
 		driver, err := worker.OpenDriver(ctx, cfg, h.cfg.Executions.RequireIsolation, log)

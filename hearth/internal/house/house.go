@@ -42,7 +42,7 @@ func Default(data string) Config {
 	return Config{
 		Data: data, Gateway: "127.0.0.1:0", ControlPlane: "127.0.0.1:0", Runtimes: []string{"python", "bash"},
 		Python: python.Default(), Calls: gateway.Default(),
-		Executions: Executions{Router: "127.0.0.1:0", Memory: 4 << 30},
+		Executions: Executions{Router: "127.0.0.1:0", Memory: 4 << 30, Zygotes: Zygotes{Memory: 512 << 20, Pool: 16}},
 	}
 }
 
