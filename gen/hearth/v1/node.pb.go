@@ -596,9 +596,13 @@ type Assignment struct {
 	// its own clock from lifetime_left at receipt.
 	LifetimeLeft *durationpb.Duration `protobuf:"bytes,8,opt,name=lifetime_left,json=lifetimeLeft,proto3" json:"lifetime_left,omitempty"`
 	// With RELEASE: why, for the log and for the invocation that is cancelled.
-	Reason        RunReason `protobuf:"varint,9,opt,name=reason,proto3,enum=hearth.v1.RunReason" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Reason RunReason `protobuf:"varint,9,opt,name=reason,proto3,enum=hearth.v1.RunReason" json:"reason,omitempty"`
+	// With SERVE: what the source was resolved to when the Run was Ready or had
+	// ended before; empty if it never was. A git source is fetched at this commit,
+	// wherever its ref points by now.
+	SourceIdentity string `protobuf:"bytes,10,opt,name=source_identity,json=sourceIdentity,proto3" json:"source_identity,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Assignment) Reset() {
@@ -692,6 +696,13 @@ func (x *Assignment) GetReason() RunReason {
 		return x.Reason
 	}
 	return RunReason_RUN_REASON_UNSPECIFIED
+}
+
+func (x *Assignment) GetSourceIdentity() string {
+	if x != nil {
+		return x.SourceIdentity
+	}
+	return ""
 }
 
 type ReportAssignmentRequest struct {
@@ -1758,7 +1769,7 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\x18WatchAssignmentsResponse\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\bR\bsnapshot\x127\n" +
 	"\vassignments\x18\x02 \x03(\v2\x15.hearth.v1.AssignmentR\vassignments\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\"\xd7\x02\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\"\x80\x03\n" +
 	"\n" +
 	"Assignment\x12\x17\n" +
 	"\arun_uid\x18\x01 \x01(\tR\x06runUid\x12\x18\n" +
@@ -1769,7 +1780,9 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\x06action\x18\x06 \x01(\x0e2\x1b.hearth.v1.AssignmentActionR\x06action\x12&\n" +
 	"\x04spec\x18\a \x01(\v2\x12.hearth.v1.RunSpecR\x04spec\x12>\n" +
 	"\rlifetime_left\x18\b \x01(\v2\x19.google.protobuf.DurationR\flifetimeLeft\x12,\n" +
-	"\x06reason\x18\t \x01(\x0e2\x14.hearth.v1.RunReasonR\x06reason\"\xb2\x03\n" +
+	"\x06reason\x18\t \x01(\x0e2\x14.hearth.v1.RunReasonR\x06reason\x12'\n" +
+	"\x0fsource_identity\x18\n" +
+	" \x01(\tR\x0esourceIdentity\"\xb2\x03\n" +
 	"\x17ReportAssignmentRequest\x12#\n" +
 	"\arun_uid\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05 \x01(\x80\x01R\x06runUid\x12!\n" +

@@ -119,7 +119,7 @@ func (r *Run) Assignment(now time.Time) *hearthv1.Assignment {
 		a.Reason = hearthv1.RunReason(r.State.NextReason)
 		return a
 	}
-	a.Spec = proto.CloneOf(r.Spec)
+	a.Spec, a.SourceIdentity = proto.CloneOf(r.Spec), r.State.Identity
 	if end := r.State.LifetimeEnd(r.Policy); !end.IsZero() {
 		a.LifetimeLeft = durationpb.New(max(end.Sub(now), 0))
 	}
