@@ -13,6 +13,8 @@
 //     every start), and again as soon as any post answers updated=false, followed by
 //     the state of each container: so a restarted router knows all again. The
 //     reports of one container arrive in the order of its states.
+//   - BUSY says that the worker is being prepared and will be READY: it gets no calls,
+//     and where nobody else is ready, calls wait for it. Only READY workers are probed.
 //   - A silent worker is evicted after 30 s: utilization every 10 s keeps it, and
 //     must include every container that was reported before it. A container is
 //     counted by the router until then from the call that it was created for, which

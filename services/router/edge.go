@@ -43,6 +43,7 @@ var edgeTable = edge.Table{
 	{Err: placement.ErrContainerGone, Code: connect.CodeNotFound, Reason: "SESSION_EXPIRED", Text: "the session has expired, and its state is gone: start a new session under another session_id"},
 	{Err: placement.ErrRestored, Code: connect.CodeFailedPrecondition, Reason: "SESSION_RESTORED", Text: "the session's container was started from a checkpoint: leave disable_optimized_execution unset, or start a new session"},
 	{Err: placement.ErrNoWorker, Code: connect.CodeUnavailable, Reason: "NO_WORKER", Text: "no worker is ready"},
+	{Err: placement.ErrPreparing, Code: connect.CodeUnavailable, Reason: "WORKER_PREPARING", Text: "no worker is ready yet, one is being prepared: its first start makes a Python environment, which can take a minute; try again"},
 	{Err: placement.ErrWorkerNotReady, Code: connect.CodeUnavailable, Reason: "WORKER_NOT_READY", Text: "the worker of this session takes no calls at the moment"},
 	{Err: placement.ErrNoneFits, Code: connect.CodeResourceExhausted, Reason: "NO_CAPACITY", Text: "no worker has room for this call: ask for less, or try again later"},
 	{Err: cluster.ErrQueueFull, Code: connect.CodeResourceExhausted, Reason: "QUEUE_FULL", Text: "too many calls wait for room: try again later"},

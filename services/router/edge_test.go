@@ -37,6 +37,7 @@ func TestEdge(t *testing.T) {
 		{placement.ErrContainerGone, connect.CodeNotFound, "SESSION_EXPIRED", "new session"},
 		{placement.ErrRestored, connect.CodeFailedPrecondition, "SESSION_RESTORED", "disable_optimized_execution"},
 		{placement.ErrNoWorker, connect.CodeUnavailable, "NO_WORKER", "worker"},
+		{placement.ErrPreparing, connect.CodeUnavailable, "WORKER_PREPARING", "being prepared"},
 		{placement.ErrWorkerNotReady, connect.CodeUnavailable, "WORKER_NOT_READY", "worker"},
 		{placement.ErrNoneFits, connect.CodeResourceExhausted, "NO_CAPACITY", "room"},
 		{cluster.ErrQueueFull, connect.CodeResourceExhausted, "QUEUE_FULL", "too many"},

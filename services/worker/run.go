@@ -15,28 +15,18 @@ import (
 	"github.com/hearth-run/hearth/services/worker/internal/pyenv"
 )
 
-// Run prepares the Python environment, tells the routers and serves until ctx is
+// Run tells the routers, prepares the Python environment and serves until ctx is
 // done; then it refuses calls, lets those that run go on for Config.Drain, ends
 // every container and says goodbye. A worker whose environment cannot be made
 // stays, reports ERROR and says why.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.equip(ctx); err != nil {
-		if ctx.Err() != nil {
-			return w.driver.Close()
-		}
-		w.log.Error("the worker cannot start containers", "err", err)
-		w.mu.Lock()
-		w.broken = err
-		w.mu.Unlock()
-	}
-	close(w.ready)
-	w.log.Info("worker is prepared")
 	telling, hush := context.WithCancel(context.WithoutCancel(ctx))
 	defer hush()
 	var tellers sync.WaitGroup
 	for _, reporter := range w.reporters {
 		tellers.Go(func() { reporter.Run(telling) })
 	}
+	w.prepare(ctx)
 	forked, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	if w.zygotes != nil {
@@ -55,6 +45,21 @@ func (w *Worker) Run(ctx context.Context) error {
 		reporter.Leave(context.WithoutCancel(ctx))
 	}
 	return w.driver.Close()
+}
+
+// prepare equips the worker and tells what came of it. Routers know it meanwhile as
+// BUSY, so that calls can wait for it.
+func (w *Worker) prepare(ctx context.Context) {
+	err := w.equip(ctx)
+	if err != nil && ctx.Err() == nil {
+		w.log.Error("the worker cannot start containers", "err", err)
+	}
+	w.mu.Lock()
+	w.broken, w.prepared = err, true
+	w.mu.Unlock()
+	close(w.ready)
+	w.log.Info("worker is prepared")
+	w.announce()
 }
 
 // equip makes what every container needs.
@@ -128,6 +133,8 @@ func (w *Worker) Worker() *serverless.WorkerStatus {
 	defer w.mu.Unlock()
 	status := serverless.Status_STATUS_READY
 	switch {
+	case !w.prepared:
+		status = serverless.Status_STATUS_BUSY
 	case w.stopping:
 		status = serverless.Status_STATUS_REMOVED
 	case w.broken != nil:

@@ -98,7 +98,7 @@ func (w *Worker) once(ctx context.Context, c *call, demand ledger.Demand, cold b
 		err = conflict(module)
 	}
 	if err == nil {
-		err = w.prepare(ctx, c, b)
+		err = w.furnish(ctx, c, b)
 	}
 	if err == nil {
 		err = w.run(ctx, c, b)
@@ -107,8 +107,8 @@ func (w *Worker) once(ctx context.Context, c *call, demand ledger.Demand, cold b
 	return err
 }
 
-// prepare installs what the header names and shows it to the executor.
-func (w *Worker) prepare(ctx context.Context, c *call, b *box.Box) error {
+// furnish installs what the header names and shows it to the executor.
+func (w *Worker) furnish(ctx context.Context, c *call, b *box.Box) error {
 	if len(c.header.GetPackages()) == 0 {
 		return nil
 	}

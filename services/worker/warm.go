@@ -125,6 +125,11 @@ func (s *starts) counts() map[string]int64 {
 
 // held are the zygotes that a router may send calls to.
 func (w *Worker) held() ([]string, []*serverless.HeldZygote) {
+	select {
+	case <-w.ready:
+	default:
+		return nil, nil
+	}
 	if w.zygotes == nil {
 		return nil, nil
 	}

@@ -51,7 +51,9 @@ type Worker struct {
 	stopping bool
 	// drained is made while the worker waits for its calls, closed by the last.
 	drained chan struct{}
-	broken  error // why the worker cannot start containers
+	// prepared says that ready is closed, or about to be.
+	prepared bool
+	broken   error // why the worker cannot start containers
 }
 
 // entry is a box and what ends with it.

@@ -34,6 +34,9 @@ type Config struct {
 	SessionWait time.Duration
 	// QueueWait is how long a call waits for room; 0: not at all.
 	QueueWait time.Duration
+	// PrepareWait is how long a call waits for a worker that is being prepared, where
+	// none is ready; 0: not at all.
+	PrepareWait time.Duration
 	// QueueMax is how many calls may wait for room.
 	QueueMax  int
 	Placement placement.Config
@@ -152,12 +155,14 @@ func (c *Cluster) tell(effects []sessions.Effect) {
 }
 
 // Place chooses a worker and reserves it for the call; Vacate gives it back. When
-// nobody has room the call waits as long as the setting allows. Errors: those of
+// nobody has room, or a worker is being prepared, the call waits as long as the
+// settings allow. Errors: those of
 // placement.Machine.Place, ErrQueueFull, ctx's cause.
 func (c *Cluster) Place(ctx context.Context, call *Call, r placement.Request) (placement.Placement, error) {
 	c.mu.Lock()
 	p, err := c.place(call, r)
-	if !errors.Is(err, placement.ErrNoneFits) || c.cfg.QueueWait <= 0 {
+	wait := c.patience(err)
+	if wait <= 0 {
 		c.mu.Unlock()
 		return p, err
 	}
@@ -170,7 +175,18 @@ func (c *Cluster) Place(ctx context.Context, call *Call, r placement.Request) (p
 	call.request, call.request.Without = r, nil
 	c.queue = append(c.queue, call)
 	c.mu.Unlock()
-	return c.await(ctx, call, err)
+	return c.await(ctx, call, wait, err)
+}
+
+// patience is how long a call that was refused so waits for another answer.
+func (c *Cluster) patience(refused error) time.Duration {
+	switch {
+	case errors.Is(refused, placement.ErrNoneFits):
+		return c.cfg.QueueWait
+	case errors.Is(refused, placement.ErrPreparing):
+		return c.cfg.PrepareWait
+	}
+	return 0
 }
 
 func (c *Cluster) place(call *Call, r placement.Request) (placement.Placement, error) {
@@ -185,8 +201,8 @@ func (c *Cluster) place(call *Call, r placement.Request) (placement.Placement, e
 	return p, err
 }
 
-func (c *Cluster) await(ctx context.Context, call *Call, full error) (placement.Placement, error) {
-	timer := time.NewTimer(c.cfg.QueueWait)
+func (c *Cluster) await(ctx context.Context, call *Call, wait time.Duration, full error) (placement.Placement, error) {
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case p := <-call.room:

@@ -12,6 +12,8 @@ import (
 var (
 	// ErrNoWorker: no worker is ready.
 	ErrNoWorker = errors.New("no worker is ready")
+	// ErrPreparing: no worker is ready, and one has said that it will be (BUSY).
+	ErrPreparing = errors.New("a worker is being prepared")
 	// ErrNoneFits: workers are ready, and none has room for the demand.
 	ErrNoneFits = errors.New("no worker has room for the demand")
 	// ErrContainerGone: the container that a session is pinned to is not live.

@@ -40,13 +40,13 @@ type Placement struct {
 
 // Place chooses a worker and reserves, in one step. Errors: ErrNoWorker,
 // ErrNoneFits, and with a container ErrContainerGone, ErrWorkerNotReady,
-// ErrRestored.
+// ErrRestored; ErrPreparing in place of ErrNoWorker where waiting helps.
 func (m *Machine) Place(now time.Time, r Request) (Placement, error) {
 	if r.Container != "" {
 		return m.rejoin(now, r)
 	}
 	if m.ready == 0 {
-		return Placement{}, ErrNoWorker
+		return Placement{}, m.nobody()
 	}
 	slot := m.choose(&r)
 	if slot == none {
@@ -56,6 +56,16 @@ func (m *Machine) Place(now time.Time, r Request) (Placement, error) {
 	w := &m.workers[slot]
 	w.promised.add(claim)
 	return m.reserve(now, slot, claim), nil
+}
+
+// nobody says why nobody is ready.
+func (m *Machine) nobody() error {
+	for _, slot := range m.order.slots {
+		if m.workers[slot].state == Busy {
+			return ErrPreparing
+		}
+	}
+	return ErrNoWorker
 }
 
 func (m *Machine) choose(r *Request) int32 {

@@ -55,11 +55,12 @@ func (m *Machine) URI(worker string) string {
 	return ""
 }
 
-// URIs is where each worker serves, by id; without those that have no uri.
+// URIs is where each worker that takes calls serves, by id: one that says itself that
+// it does not is let be until it is silent.
 func (m *Machine) URIs() map[string]string {
 	uris := make(map[string]string, len(m.slots))
 	for id, slot := range m.slots {
-		if uri := m.workers[slot].URI; uri != "" {
+		if uri := m.workers[slot].URI; uri != "" && m.workers[slot].state == Ready {
 			uris[id] = uri
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -94,7 +95,11 @@ type inmate struct {
 	sockets        *box.Sockets
 	theirs         []*os.File // closed once it is entered
 	status, report *os.File
-	executor       *box.Executor
+	end            func() (any, error) // of the call
+
+	telling sync.Once // reads the next two
+	word    [4]byte
+	untold  error
 }
 
 func (f *forked) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Container, error) {
@@ -133,6 +138,9 @@ func (i *inmate) close() {
 		_ = f.Close()
 	}
 	_ = i.sockets.Close()
+	if i.end != nil {
+		_, _ = i.end()
+	}
 }
 
 func (i *inmate) Start(ctx context.Context) error {
@@ -145,9 +153,11 @@ func (i *inmate) Start(ctx context.Context) error {
 		return err
 	}
 	c := &cell{i.Container, executor}
-	if _, err := c.ask(program, i.spec.Argv, i.spec.Env, 3+len(i.spec.Files)); err != nil {
+	end, err := c.ask(program, i.spec.Argv, i.spec.Env, 3+len(i.spec.Files))
+	if err != nil {
 		return err
 	}
+	i.end = end
 	for _, f := range i.theirs {
 		_ = f.Close()
 	}
@@ -160,17 +170,14 @@ func (i *inmate) Start(ctx context.Context) error {
 
 func (i *inmate) Wait(ctx context.Context) (sandbox.Exit, error) {
 	exit, err := i.Container.Wait(ctx)
-	var word [4]byte
 	if err != nil {
 		return exit, err
 	}
-	if n, err := i.status.ReadAt(word[:], 0); n < 4 && err != nil {
-		_, err = io.ReadFull(i.status, word[:])
-		if err != nil {
-			return exit, nil // pid 1 was killed
-		}
+	i.telling.Do(func() { _, i.untold = io.ReadFull(i.status, i.word[:]) })
+	if i.untold != nil {
+		return exit, nil // pid 1 was killed
 	}
-	own := syscall.WaitStatus(binary.LittleEndian.Uint32(word[:]))
+	own := syscall.WaitStatus(binary.LittleEndian.Uint32(i.word[:]))
 	exit.Code, exit.Signal = own.ExitStatus(), 0
 	if own.Signaled() {
 		exit.Code, exit.Signal = -1, own.Signal()
