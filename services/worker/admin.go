@@ -68,7 +68,7 @@ func (a zygoteAdmin) shown(v zygotes.View) *hearthv1.Zygote {
 		ZygoteId: v.ID, WorkerId: a.cfg.ID, Modules: v.Modules, State: zygoteStates[v.Phase], ParentId: v.Parent, Pinned: v.Pinned,
 		Reason: v.Why, PrivateBytes: v.PrivateBytes, SharedBytes: v.SharedBytes, ImportTime: durationpb.New(v.Import),
 		Pooled: int32(v.Pooled), PoolTarget: int32(v.Target), PooledBytes: v.PoolBytes, CallsPerSecond: v.Rate,
-		Forked: v.Forked, FoundReady: v.FoundReady,
+		Forked: v.Forked, FoundReady: v.FoundReady, Pid: int32(v.Pid),
 	}
 }
 

@@ -68,7 +68,7 @@ func sprung(z *zygote.Zygote, parent []string, err error) (zygotes.Process, erro
 			took += d
 		}
 	}
-	return &sprout{z, zygotes.Facts{Import: took, PrivateBytes: facts.PrivateBytes, SharedBytes: facts.SharedBytes, Loaded: facts.Loaded}}, nil
+	return &sprout{z, zygotes.Facts{Import: took, PrivateBytes: facts.PrivateBytes, SharedBytes: facts.SharedBytes, Loaded: facts.Loaded, Pid: facts.Pid}}, nil
 }
 
 // Grow implements zygotes.Process.

@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/connect/v2"
 	"go.uber.org/goleak"
 
+	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
 	"github.com/hearth-run/hearth/internal/kit/dial"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	env, err := pyenv.Prepare(context.Background(), pyenv.Config{Folder: folder}, slog.New(slog.DiscardHandler))
+	env, err := pyenv.Prepare(context.Background(), pyenv.Config{Folder: folder, Packages: []string{"six==1.16.0"}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		panic(err)
 	}
@@ -47,9 +48,10 @@ func TestMain(m *testing.M) {
 
 // house is a worker that runs.
 type house struct {
-	worker *worker.Worker
-	client serverlessconnect.ExecutionServiceClient
-	stop   func()
+	worker  *worker.Worker
+	client  serverlessconnect.ExecutionServiceClient
+	zygotes hearthv1connect.ZygoteServiceClient
+	stop    func()
 }
 
 // open starts a worker on a folder of the test's own.
@@ -91,7 +93,7 @@ func open(t *testing.T, change func(*worker.Config)) *house {
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	<-w.Prepared()
-	h := &house{worker: w, client: serverlessconnect.NewExecutionServiceClient(client), stop: func() {
+	h := &house{worker: w, zygotes: hearthv1connect.NewZygoteServiceClient(client), client: serverlessconnect.NewExecutionServiceClient(client), stop: func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("run: %v", err)

@@ -112,8 +112,10 @@ type Zygote struct {
 	CallsPerSecond float64 `protobuf:"fixed64,14,opt,name=calls_per_second,json=callsPerSecond,proto3" json:"calls_per_second,omitempty"`
 	// Containers that calls got from it since it was first grown: forked for the
 	// call, and found ready.
-	Forked        int64 `protobuf:"varint,15,opt,name=forked,proto3" json:"forked,omitempty"`
-	FoundReady    int64 `protobuf:"varint,16,opt,name=found_ready,json=foundReady,proto3" json:"found_ready,omitempty"`
+	Forked     int64 `protobuf:"varint,15,opt,name=forked,proto3" json:"forked,omitempty"`
+	FoundReady int64 `protobuf:"varint,16,opt,name=found_ready,json=foundReady,proto3" json:"found_ready,omitempty"`
+	// The process, as the worker's machine counts; 0 while there is none.
+	Pid           int32 `protobuf:"varint,17,opt,name=pid,proto3" json:"pid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -256,6 +258,13 @@ func (x *Zygote) GetForked() int64 {
 func (x *Zygote) GetFoundReady() int64 {
 	if x != nil {
 		return x.FoundReady
+	}
+	return 0
+}
+
+func (x *Zygote) GetPid() int32 {
+	if x != nil {
+		return x.Pid
 	}
 	return 0
 }
@@ -788,7 +797,7 @@ var File_hearth_v1_zygote_proto protoreflect.FileDescriptor
 
 const file_hearth_v1_zygote_proto_rawDesc = "" +
 	"\n" +
-	"\x16hearth/v1/zygote.proto\x12\thearth.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\x9a\x04\n" +
+	"\x16hearth/v1/zygote.proto\x12\thearth.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\"\xac\x04\n" +
 	"\x06Zygote\x12\x1b\n" +
 	"\tzygote_id\x18\x01 \x01(\tR\bzygoteId\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12\x18\n" +
@@ -809,7 +818,8 @@ const file_hearth_v1_zygote_proto_rawDesc = "" +
 	"\x10calls_per_second\x18\x0e \x01(\x01R\x0ecallsPerSecond\x12\x16\n" +
 	"\x06forked\x18\x0f \x01(\x03R\x06forked\x12\x1f\n" +
 	"\vfound_ready\x18\x10 \x01(\x03R\n" +
-	"foundReady\"\x9c\x01\n" +
+	"foundReady\x12\x10\n" +
+	"\x03pid\x18\x11 \x01(\x05R\x03pid\"\x9c\x01\n" +
 	"\vZygoteUsage\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12!\n" +
 	"\fbudget_bytes\x18\x02 \x01(\x03R\vbudgetBytes\x12\x1d\n" +

@@ -150,6 +150,7 @@ func (m *Machine) learn(now time.Time, s *Set, e Event) {
 		s.warmed = false
 		if e.Module != "" {
 			m.unfit[e.Module] = e.Why
+			s.Why = e.Module + ": " + e.Why
 		}
 	case Failed, Died:
 		s.warmed = s.warmed && e.Kind == Died

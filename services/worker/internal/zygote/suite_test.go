@@ -53,7 +53,7 @@ func factory() sandboxtest.Factory {
 			_, err := process.Sweep(root, 10*time.Second)
 			return err
 		},
-		Leftovers: process.Leftovers, Lives: 100,
+		Leftovers: process.Leftovers, Lives: 50,
 		Memory: true, Pids: true, CPU: true, OwnUser: true,
 	}
 }
@@ -97,6 +97,7 @@ type inmate struct {
 	status, report *os.File
 	end            func() (any, error) // of the call
 
+	closing sync.Once
 	telling sync.Once // reads the next two
 	word    [4]byte
 	untold  error
@@ -189,7 +190,7 @@ func (i *inmate) Wait(ctx context.Context) (sandbox.Exit, error) {
 func (i *inmate) Destroy() error {
 	err := i.Container.Destroy()
 	if err == nil {
-		i.close()
+		i.closing.Do(i.close)
 	}
 	return err
 }

@@ -14,6 +14,7 @@ type View struct {
 	hotset.Set
 	Counts
 	PrivateBytes, SharedBytes int64
+	Pid                       int
 	Rate                      float64
 }
 
@@ -35,7 +36,7 @@ func (z *Zygotes) view(s *hotset.Set) View {
 		v.Counts = *c
 	}
 	if zy := z.live[s.ID]; zy != nil {
-		v.PrivateBytes, v.SharedBytes = zy.facts.PrivateBytes, zy.facts.SharedBytes
+		v.PrivateBytes, v.SharedBytes, v.Pid = zy.facts.PrivateBytes, zy.facts.SharedBytes, zy.facts.Pid
 	}
 	return v
 }

@@ -45,6 +45,7 @@ type Facts struct {
 	PrivateBytes, SharedBytes int64
 	// Loaded are all the top-level modules that it has.
 	Loaded []string
+	Pid    int
 }
 
 // Made is a container that runs an executor, made ahead of any call.
