@@ -37,6 +37,7 @@ type house struct {
 	gateway executorv1connect.FunctionRuntimeClient
 	// serveAs, if set, is given the node's dispatcher.
 	serveAs func(*connect.Server)
+	service *runtimed.Service
 	stop    context.CancelFunc
 	done    chan error
 	// began is the zero of the node's clock; paused is what a stop of the process
@@ -111,7 +112,7 @@ func (h *house) start() {
 	}
 	h.gateway = executorv1connect.NewFunctionRuntimeClient(connect.NewClient(connectinprocess.New(server)))
 	ctx, stop := context.WithCancel(context.Background())
-	h.stop, h.done = stop, make(chan error, 1)
+	h.service, h.stop, h.done = service, stop, make(chan error, 1)
 	go func() { h.done <- service.Run(ctx) }()
 	h.await("registration", func() bool { return h.control.node != nil && !h.control.forgotten })
 }

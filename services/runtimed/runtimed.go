@@ -124,10 +124,14 @@ func (s *Service) Register(server *connect.Server) {
 	hearthv1connect.RegisterLogServiceHandler(server, s.runs)
 }
 
-// Ready says why calls are refused: the node has no lease.
+// Ready says why the node takes no Runs and no calls: it has no lease, or its
+// Runtime Server has not said what it supports.
 func (s *Service) Ready() error {
-	if !s.desk.Serving() {
-		return errors.New("the node has no lease: waiting for the control plane")
+	switch {
+	case !s.desk.Serving():
+		return errors.New("the node has no lease: waiting for the control plane and the Runtime Server")
+	case !s.node.Able():
+		return errors.New("the Runtime Server does not answer, or supports nothing")
 	}
 	return nil
 }

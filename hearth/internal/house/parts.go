@@ -151,12 +151,18 @@ func (h *House) gateway() error {
 	return nil
 }
 
-// await returns once every part can take work.
+// patience is how long a house waits for its parts before it says where it is.
+const patience = 15 * time.Second
+
+// await returns once every part can take work, or after patience with those that
+// still cannot.
 func (h *House) await(ctx context.Context) error {
 	// Parts say whether they are ready and not when: this is the one place that
 	// has to ask again, for the moment of a start.
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
 	waiting := slices.Clone(h.ready)
 	for {
 		waiting = slices.DeleteFunc(waiting, func(ready func() error) bool { return ready() == nil })
@@ -165,6 +171,11 @@ func (h *House) await(ctx context.Context) error {
 		}
 		select {
 		case <-tick.C:
+		case <-late.C:
+			for _, ready := range waiting {
+				h.log.Warn("a part is not ready yet", "cause", ready())
+			}
+			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -71,6 +71,7 @@ func (s *session) renew(ctx context.Context) {
 	})
 	switch {
 	case err == nil:
+		s.told.Store(support)
 		s.apply(lease.Event{Kind: lease.Grant, Sent: sent, Length: res.GetLeaseDuration().AsDuration()})
 	case unwanted(err):
 		s.apply(lease.Event{Kind: lease.Refuse})

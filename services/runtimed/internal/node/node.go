@@ -53,8 +53,10 @@ type Node struct {
 	holding atomic.Int64
 
 	support atomic.Pointer[upstream.Support]
-	// shaken is closed after the first handshake, good or not. changed holds one
-	// token when the support has changed, back when the Runtime Server came back.
+	// told is what the control plane knows of it.
+	told atomic.Pointer[upstream.Support]
+	// shaken is closed after the first handshake that was answered. changed holds
+	// one token when the support has changed, back when the Runtime Server came back.
 	shaken        chan struct{}
 	changed, back chan struct{}
 }
@@ -66,8 +68,13 @@ func New(cfg Config, control hearthv1connect.NodeServiceClient, server *upstream
 		shaken: make(chan struct{}), changed: make(chan struct{}, 1), back: make(chan struct{}, 1),
 	}
 	n.support.Store(&upstream.Support{})
+	n.told.Store(&upstream.Support{})
 	return n
 }
+
+// Able says whether the control plane knows of anything that the node's Runtime
+// Server supports, and so places Runs on it.
+func (n *Node) Able() bool { return *n.told.Load() != upstream.Support{} }
 
 // Run serves until ctx is done, then drains in bounded time.
 // Errors: the ledger's (another process holds it), and a registration that the
@@ -99,21 +106,31 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	return nil
 }
 
+// How soon a handshake that was not answered is repeated: at once while both are
+// starting, later while the Runtime Server is away.
+const (
+	firstRepeat = 10 * time.Millisecond
+	lastRepeat  = 500 * time.Millisecond
+)
+
 // monitor shakes hands with the Runtime Server, again and again.
 func (n *Node) monitor(ctx context.Context) {
 	var first sync.Once
-	down := true
+	down, again := true, firstRepeat
 	for ctx.Err() == nil {
 		support, err := n.server.Handshake(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		wait := n.cfg.HealthInterval
-		if err != nil {
-			wait = min(wait, 500*time.Millisecond)
-		}
 		n.heard(support, err, &down)
-		first.Do(func() { close(n.shaken) })
+		if err != nil {
+			wait = min(wait, again)
+			again = min(2*again, lastRepeat)
+		} else {
+			again = firstRepeat
+			first.Do(func() { close(n.shaken) })
+		}
 		if upstream.Pause(ctx, wait) != nil {
 			return
 		}

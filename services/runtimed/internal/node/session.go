@@ -113,6 +113,8 @@ func (s *session) register(ctx context.Context) error {
 	}
 }
 
+// awaitHandshake gives the Runtime Server a moment to be there: a node that
+// registers before it knows what it supports is one that supports nothing.
 func (s *session) awaitHandshake(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -145,6 +147,7 @@ func (s *session) registerOnce(ctx context.Context) (granted bool, err error) {
 		return false, err
 	}
 	s.lease, s.registered = next, true
+	s.told.Store(support)
 	s.gate.Open(next.Deadline)
 	s.desk.Install(s.gate)
 	s.log.Info("node registered", "lease", res.GetLeaseDuration().AsDuration(), "predecessor_uid", s.predecessor)
