@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -53,35 +54,25 @@ func (c *Conn) Send(kind message.Kind, fields ...any) error {
 	return c.w.Write(c.buf)
 }
 
-// SendFiles sends one packed message and descriptors with it, if any.
+// SendFiles sends one packed message and descriptors with it, if any. They are made to
+// block, as descriptors that are handed to a process are expected to.
 func (c *Conn) SendFiles(packed []byte, files ...*os.File) error {
 	if len(files) == 0 {
 		return c.w.Write(packed)
 	}
-	// The descriptors go along with the first bytes; what a full buffer refuses of
-	// the rest is written after it.
-	return withNumbers(files, nil, func(numbers []int) error {
-		framed := frame.Append(nil, packed, 0)
-		n, _, err := c.sock.WriteMsgUnix(framed, syscall.UnixRights(numbers...), nil)
-		if err == nil && n < len(framed) {
-			_, err = c.sock.Write(framed[n:])
-		}
-		return err
-	})
-}
-
-// withNumbers calls do with the files' descriptors, which stay open meanwhile.
-func withNumbers(files []*os.File, numbers []int, do func([]int) error) error {
-	if len(files) == 0 {
-		return do(numbers)
+	numbers := make([]int, len(files))
+	for i, f := range files {
+		numbers[i] = int(f.Fd())
 	}
-	raw, err := files[0].SyscallConn()
-	if err != nil {
-		return err
+	framed := frame.Append(nil, packed, 0)
+	n, _, err := c.sock.WriteMsgUnix(framed, syscall.UnixRights(numbers...), nil)
+	runtime.KeepAlive(files)
+	// The descriptors go along with the first bytes; what a full buffer refuses of the
+	// rest is written after it.
+	if err == nil && n < len(framed) {
+		_, err = c.sock.Write(framed[n:])
 	}
-	var inner error
-	err = raw.Control(func(fd uintptr) { inner = withNumbers(files[1:], append(numbers, int(fd)), do) })
-	return errors.Join(err, inner)
+	return err
 }
 
 // Receive returns the next message.

@@ -26,9 +26,11 @@ type Driver struct {
 	state   *state
 	null    *os.File
 	network *os.File // the empty network namespace; nil without privileges
-	starter *starter
-	reshape func(plan.Plan) plan.Plan // tests leave walls out by it; nil otherwise
-	watches sync.WaitGroup            // the goroutines of containers' memory watches
+	// hostNetwork is this process's, which templates are not in; nil without privileges.
+	hostNetwork *os.File
+	starter     *starter
+	reshape     func(plan.Plan) plan.Plan // tests leave walls out by it; nil otherwise
+	watches     sync.WaitGroup            // the goroutines of containers' memory watches
 
 	mu         sync.Mutex // guards what follows
 	closed     bool
@@ -84,6 +86,10 @@ func (d *Driver) open() error {
 		return err
 	}
 	if d.machine.privileged {
+		// Before the other one is made: its maker may be the thread that /proc/self names.
+		if d.hostNetwork, err = os.Open("/proc/thread-self/ns/net"); err != nil {
+			return err
+		}
 		if d.network, err = emptyNetwork(); err != nil {
 			return &sandbox.WallError{Wall: "network-namespace", Cause: err}
 		}
@@ -200,7 +206,7 @@ func (d *Driver) release() error {
 	if d.starter != nil {
 		d.starter.close()
 	}
-	for _, f := range []*os.File{d.null, d.network} {
+	for _, f := range []*os.File{d.null, d.network, d.hostNetwork} {
 		if f != nil {
 			_ = f.Close()
 		}

@@ -73,7 +73,7 @@ func (c *Container) Enter() (*Entry, error) {
 		return nil, &sandbox.WallError{Wall: "user", Cause: errors.New("starts from a template need root's rights; start cold instead")}
 	}
 	c.phase = failed
-	l := &launch{container: c}
+	l := &launch{container: c, entered: true}
 	l.site.Unshare = namespaces &^ unix.CLONE_NEWPID
 	if c.spec.Network == sandbox.NetworkNone && !l.sharesNetwork() {
 		l.site.Unshare |= unix.CLONE_NEWNET

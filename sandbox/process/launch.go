@@ -22,6 +22,7 @@ const namespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | un
 type launch struct {
 	container *Container
 	attempt   *attempt // only some of the walls, for Probe; nil builds all
+	entered   bool     // by a process that a template forked
 	site      walls.Site
 	files     []*os.File // what the first process gets, by descriptor
 	ours      []*os.File // those of files that this side closes after the clone
@@ -92,12 +93,25 @@ func (l *launch) assemble() (statusEnd, failuresEnd *os.File, err error) {
 		return nil, nil, err
 	}
 	l.site.Failures = l.site.FirstControl + 1
-	l.site.Network = -1
-	if l.sharesNetwork() {
-		l.site.Network = len(l.files)
-		l.files = append(l.files, c.driver.network)
-	}
+	l.joinNetwork()
 	return statusEnd, failuresEnd, l.joinGroup()
+}
+
+// joinNetwork makes the first process a member of the network namespace that it is not
+// in yet: the empty one, or this process's for one that comes from a template.
+func (l *launch) joinNetwork() {
+	d := l.container.driver
+	l.site.Network = -1
+	join := func(namespace *os.File) {
+		l.site.Network = len(l.files)
+		l.files = append(l.files, namespace)
+	}
+	switch {
+	case l.sharesNetwork():
+		join(d.network)
+	case l.entered && l.container.spec.Network == sandbox.NetworkHost:
+		join(d.hostNetwork)
+	}
 }
 
 // joinGroup makes the first process a member of the control group: cloned into it on
@@ -107,7 +121,7 @@ func (l *launch) joinGroup() error {
 	if group == nil {
 		return nil
 	}
-	if l.site.Unshare == 0 { // it is yet to be cloned
+	if !l.entered { // it is yet to be cloned
 		folder, err := group.Folder()
 		if folder != nil || err != nil {
 			l.folder = folder

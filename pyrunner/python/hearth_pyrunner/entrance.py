@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from typing import List, Optional, Tuple
+import sys
+from typing import List, Mapping, Optional, Tuple
 
-from . import descriptors, executor, message, process, reseed, surroundings
+from . import descriptors, executor, message, reseed, surroundings
 
 # Standard streams, then the executor's own two.
 CONTROL, LISTENER = 3, 4
@@ -29,7 +30,9 @@ _FUNCTION = ctypes.PYFUNCTYPE(ctypes.c_long)
 class Door:
     """The driver's code that makes the calls of a plan, mapped before the fork."""
 
-    def __init__(self) -> None:
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        """variables are those that entrants have besides their own."""
+        self.variables = variables
         self._code: Tuple[bytes, int] = (b"", 0)
         self._apply = _FUNCTION()
 
@@ -71,8 +74,11 @@ class Entrant:
             os.closerange(self._first_control, begin)
             self._begin(begin)
             executor.serve(CONTROL, LISTENER, self._limit)
-        finally:
-            os._exit(1)
+        except SystemExit:
+            os._exit(0)  # the worker is gone
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        os._exit(1)
 
     def _place(self) -> int:
         """Make the descriptors 0, 1, 2, … in their order, and close all others. Return
@@ -102,5 +108,6 @@ class Entrant:
             raise message.Malformed(f"the beginning is of kind {kind}")
         os.setsid()
         surroundings.take_environment(variables)
+        for name, value in self._door.variables.items():
+            os.environ.setdefault(name, value)
         reseed.reseed()
-        process.set_dumpable()

@@ -48,7 +48,10 @@ class Control:
         self._lock = threading.Lock()
 
     def _recv_into(self, view: memoryview) -> int:
-        return self._socket.recv_into(view)
+        try:
+            return self._socket.recv_into(view)
+        except ConnectionResetError:
+            return 0  # the worker went without reading all that we said
 
     def fileno(self) -> int:
         return self._socket.fileno()

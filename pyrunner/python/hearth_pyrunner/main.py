@@ -39,7 +39,8 @@ def _zygote() -> Run:
         network = int(arguments[0])
         descriptors.close_all_but([CONTROL, network])
         zygote.isolate(network)
-        _live(template.Template(CONTROL, {"imports": zygote.load}, entrance.Door()))
+        imports = zygote.Imports()
+        _live(template.Template(CONTROL, {"imports": imports.load}, entrance.Door(imports.variables)))
 
     return run
 

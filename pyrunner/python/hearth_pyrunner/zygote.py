@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 import tempfile
-from typing import Iterator, List
+from typing import Dict, Iterator, List
 
 from . import loader, message, process, singlethreaded, texts
 
@@ -46,25 +46,31 @@ def _must(answer: int) -> None:
 class Imports:
     """What a zygote has loaded; it runs nothing itself."""
 
+    def __init__(self) -> None:
+        # What the imports have put into the environment: a call's own variables are
+        # put beside it.
+        self.variables: Dict[str, str] = {}
+
+    def load(self, fields: List[message.Bytes]) -> "Imports":
+        """Mode "imports": import one module, by name. Raises loader.Refused."""
+        name = message.text(fields[0])
+        sys.dont_write_bytecode = True
+        before = dict(os.environ)
+        try:
+            with singlethreaded.asked(), _without_rights():
+                importlib.import_module(name)
+        except BaseException as error:
+            raise loader.Refused(message.LOAD_FAILED, _why(name, error)) from None
+        finally:
+            tempfile.tempdir = None  # children have one of their own
+        shared = _shared_memory()
+        if shared:
+            raise loader.Refused(message.LOAD_FAILED, f"it maps memory that every process forked from it would share: {shared[0]}")
+        self.variables.update((n, v) for n, v in os.environ.items() if before.get(n) != v)
+        return self
+
     def serve(self, control: int, streams: object) -> None:
         raise message.Malformed("a zygote is entered from, not forked")
-
-
-def load(fields: List[message.Bytes]) -> Imports:
-    """Mode "imports": import one module, by name. Raises loader.Refused."""
-    name = message.text(fields[0])
-    sys.dont_write_bytecode = True
-    try:
-        with singlethreaded.asked(), _without_rights():
-            importlib.import_module(name)
-    except BaseException as error:
-        raise loader.Refused(message.LOAD_FAILED, _why(name, error)) from None
-    finally:
-        tempfile.tempdir = None  # children have one of their own
-    shared = _shared_memory()
-    if shared:
-        raise loader.Refused(message.LOAD_FAILED, f"it maps memory that every process forked from it would share: {shared[0]}")
-    return Imports()
 
 
 def _why(name: str, error: BaseException) -> str:
@@ -75,19 +81,19 @@ def _why(name: str, error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _without_rights() -> Iterator[None]:
-    """Be nobody while the body runs: a user who may read all files and write none. This
-    guards against what an import does by the way, not against one that means harm: it
+    """Be nobody while the body runs: a user who may read all files, and write none and
+    signal nobody. This guards against what an import does by the way, not against one that means harm: it
     could take the rights back."""
-    os.setegid(_NOBODY)
-    os.seteuid(_NOBODY)  # which leaves no capability in effect
+    os.setresgid(_NOBODY, _NOBODY, 0)
+    os.setresuid(_NOBODY, _NOBODY, 0)  # which leaves no capability in effect
     _set_capabilities(_READ_SEARCH)
     os.environ["TMPDIR"] = os.fsdecode(_SCRATCH)
     try:
         yield
     finally:
         os.environ.pop("TMPDIR", None)
-        os.seteuid(0)
-        os.setegid(0)
+        os.setresuid(0, 0, 0)
+        os.setresgid(0, 0, 0)
         process.set_dumpable()  # a change of user has unset it
 
 

@@ -2,6 +2,7 @@ package zygote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -54,39 +55,48 @@ func (z *Zygote) Enter(ctx context.Context, container sandbox.Container, begin B
 	return entry.Adopt(ctx, pidfd)
 }
 
-// enter forks the process, lets it begin, and returns its pidfd. It does not leave the
-// zygote's process group before it has begun: until this process knows of it, it ends
-// with the zygote.
+// enter forks the process, lets it begin, and returns its pidfd.
 func (z *Zygote) enter(entry *process.Entry, begin Begin) (*os.File, error) {
 	told, err := begin.pack()
 	if err != nil {
 		return nil, err
 	}
-	read, write, err := os.Pipe()
+	_, pidfd, write, err := z.forkInto(entry)
 	if err != nil {
 		return nil, err
 	}
 	defer write.Close()
-	pid, err := z.fork(func(ctx context.Context, t *template.Template) (int, error) {
-		defer read.Close()
+	// A step that failed has closed the other end: Adopt tells which.
+	_, _ = write.Write(told)
+	return pidfd, nil
+}
+
+// forkInto forks the process. It does not leave the zygote's process group before it is
+// told Begin over the pipe: until this process knows of it, it ends with the zygote.
+func (z *Zygote) forkInto(entry *process.Entry) (pid int, pidfd, begin *os.File, err error) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil { // os.Pipe's do not block
+		return 0, nil, nil, err
+	}
+	read, write := os.NewFile(uintptr(pipe[0]), "begin"), os.NewFile(uintptr(pipe[1]), "begin")
+	defer read.Close()
+	pid, err = z.fork(func(ctx context.Context, t *template.Template) (int, error) {
 		return t.Enter(ctx, template.Entrance{
 			Steps: entry.Steps, StepsAddress: entry.StepsAddress, Code: entry.Code, CodeEntry: entry.CodeEntry,
 			FirstControl: entry.FirstControl, OutputLimit: z.tree.OutputLimit, Files: append(entry.Files, read),
 		})
 	})
 	if err != nil {
-		return nil, err
+		return 0, nil, nil, errors.Join(err, write.Close())
 	}
 	// It is our child: its number is its own until it is reaped.
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
 		_, _ = unix.Wait4(pid, nil, 0, nil)
-		return nil, fmt.Errorf("open process %d: %w", pid, err)
+		return 0, nil, nil, errors.Join(fmt.Errorf("open process %d: %w", pid, err), write.Close())
 	}
-	// A step that failed has closed the other end: Adopt tells which.
-	_, _ = write.Write(told)
-	return os.NewFile(uintptr(fd), "pidfd"), nil
+	return pid, os.NewFile(uintptr(fd), "pidfd"), write, nil
 }
 
 func (b Begin) pack() ([]byte, error) {
