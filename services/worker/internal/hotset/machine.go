@@ -49,6 +49,9 @@ const margin = 1.5
 // rateSpan is over which time the rate of calls is taken.
 const rateSpan = 10 * time.Second
 
+// poolGuess is what a container made ahead is taken to need before one is measured.
+const poolGuess = 4 << 20
+
 // settled is how long a zygote must live for its next death to be a first one.
 const settled = time.Minute
 
@@ -88,6 +91,8 @@ type Machine struct {
 	loaded map[string]bool   // what the root has anyway
 	unfit  map[string]string // modules, and why
 	seq    int
+	// waiting is the memory of what is to grow once there is room for it.
+	waiting int64
 }
 
 // New returns a machine that wants its root, and the pinned sets, at the first step.
@@ -105,7 +110,7 @@ func (m *Machine) set(modules []string) *Set {
 	id := Name(modules)
 	s := m.sets[id]
 	if s == nil {
-		s = &Set{ID: id, Modules: slices.Clone(modules), Phase: Known, count: tally{span: m.cfg.HalfLife * 100 / 69}, rate: tally{span: rateSpan}}
+		s = &Set{ID: id, Modules: slices.Clone(modules), Phase: Known, PoolBytes: poolGuess, count: tally{span: m.cfg.HalfLife * 100 / 69}, rate: tally{span: rateSpan}}
 		m.sets[id] = s
 	}
 	return s
@@ -200,7 +205,7 @@ func (m *Machine) Filled(now time.Time, id string, bytes int64) []Effect {
 	if s := m.sets[id]; s != nil {
 		s.filling--
 		s.Pooled++
-		s.PoolBytes = bytes
+		s.PoolBytes = max(bytes, 1<<20)
 	}
 	return m.Plan(now)
 }
@@ -269,9 +274,9 @@ func (m *Machine) Set(id string) *Set { return m.sets[id] }
 // Used is the memory of all zygotes, of what is growing by its guess, and of the
 // containers made ahead.
 func (m *Machine) Used() int64 {
-	var sum int64
+	sum := m.processes()
 	for _, s := range m.sets {
-		sum += m.footprint(s) + int64(s.Pooled+s.filling)*s.PoolBytes
+		sum += int64(s.Pooled) * s.PoolBytes
 	}
 	return sum
 }

@@ -14,6 +14,7 @@ func (m *Machine) Plan(now time.Time) []Effect {
 			s.Phase, _ = step(s.Phase, Rested)
 		}
 	}
+	m.waiting = 0
 	effects := m.shrink(now)
 	effects = append(effects, m.expand(now)...)
 	return append(effects, m.pools(now)...)
@@ -45,6 +46,16 @@ func (m *Machine) zygotes() int64 {
 		if s.Phase != Closing {
 			sum += m.footprint(s)
 		}
+	}
+	return sum
+}
+
+// processes is the memory that cannot be had back at once: of all zygotes, those that
+// close too, and of the containers that are being made.
+func (m *Machine) processes() int64 {
+	var sum int64
+	for _, s := range m.sets {
+		sum += m.footprint(s) + int64(s.filling)*s.PoolBytes
 	}
 	return sum
 }
@@ -106,7 +117,8 @@ func (m *Machine) expand(now time.Time) []Effect {
 	return nil
 }
 
-// grow makes room for a set and grows it, or what it shares with others first.
+// grow grows a set, or what it shares with others first, or makes room for that: what
+// is closed gives its memory back only when it is gone. False: it is not worth it.
 func (m *Machine) grow(now time.Time, s *Set) ([]Effect, bool) {
 	if !s.root() && m.sets[Root].Phase != Live {
 		return nil, false
@@ -120,8 +132,11 @@ func (m *Machine) grow(now time.Time, s *Set) ([]Effect, bool) {
 		parent = m.parent(s)
 	}
 	effects, ok := m.room(now, s)
-	if !ok {
-		return nil, false
+	if ok && !s.root() && m.processes()+m.need(s) > m.cfg.Budget {
+		m.waiting = m.need(s)
+	}
+	if !ok || m.waiting > 0 {
+		return effects, ok
 	}
 	s.Phase, _ = step(s.Phase, Wanted)
 	m.seq++
@@ -129,7 +144,8 @@ func (m *Machine) grow(now time.Time, s *Set) ([]Effect, bool) {
 	if parent != nil {
 		s.Parent = parent.ID
 	}
-	return append(effects, Effect{Do: Grow, Set: s.ID, Parent: s.Parent, Modules: s.Modules}), true
+	effects = []Effect{{Do: Grow, Set: s.ID, Parent: s.Parent, Modules: s.Modules}}
+	return append(effects, m.shrink(now)...), true // the root grows whatever there is
 }
 
 // spoiled says that a module of the set was found unfit since: its calls amount to

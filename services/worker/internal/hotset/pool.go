@@ -27,15 +27,11 @@ func (m *Machine) pools(now time.Time) []Effect {
 	return effects
 }
 
-// surplus drops what stands ready beyond the target; one more than that may stay
-// with a live set, so that a rate that wavers moves nothing.
+// surplus drops what stands ready beyond the target; one more than that may stay if
+// there is memory for it, so that a rate that wavers moves nothing.
 func surplus(s *Set) []Effect {
-	most := s.Target
-	if most > 0 {
-		most++
-	}
 	var effects []Effect
-	for ; s.Pooled > most; s.Pooled-- {
+	for ; s.Pooled > s.Target+s.spare; s.Pooled-- {
 		effects = append(effects, Effect{Do: Drop, Set: s.ID})
 	}
 	return effects
@@ -43,18 +39,19 @@ func surplus(s *Set) []Effect {
 
 // aim gives what memory the zygotes leave to the pools, first to those called most.
 func (m *Machine) aim(now time.Time) {
-	left := m.cfg.Budget - m.zygotes()
+	left := m.cfg.Budget - m.processes() - m.waiting
 	for _, s := range m.byRate(now) {
-		s.Target = 0
+		s.Target, s.spare = 0, 0
 		if s.Phase != Live {
 			continue
 		}
 		want := m.wish(now, s)
-		if s.PoolBytes > 0 {
-			want = min(want, int(max(left, 0)/s.PoolBytes))
+		s.Target = min(want, s.filling+int(max(left, 0)/s.PoolBytes))
+		left -= int64(max(s.Target-s.filling, 0)) * s.PoolBytes
+		if s.Target > 0 && left >= s.PoolBytes {
+			s.spare = 1
+			left -= s.PoolBytes
 		}
-		s.Target = want
-		left -= int64(want) * s.PoolBytes
 	}
 }
 

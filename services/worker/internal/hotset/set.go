@@ -119,6 +119,7 @@ type Set struct {
 	measured bool
 	warmed   bool // grow it once, whatever it is worth
 	filling  int
+	spare    int // how many more than Target may stay
 	count    tally
 	rate     tally
 	pause    time.Duration

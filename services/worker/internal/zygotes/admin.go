@@ -73,6 +73,7 @@ func (z *Zygotes) Pin(names []string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
+	<-z.begun // what has to be done is carried out only then
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	s, effects := z.sets.Pin(time.Now(), modules)
@@ -86,6 +87,7 @@ func (z *Zygotes) Unpin(names []string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
+	<-z.begun
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	s, effects, err := z.sets.Unpin(time.Now(), modules)
@@ -113,6 +115,7 @@ func (z *Zygotes) Warm(ctx context.Context, names []string) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
+	<-z.begun
 	z.mu.Lock()
 	s, effects := z.sets.Warm(time.Now(), modules)
 	z.carry(effects)

@@ -129,7 +129,7 @@ func (z *Zygotes) evict(id string, zy *zygote) {
 
 // fill makes one container ahead.
 func (z *Zygotes) fill(ctx context.Context, id string, zy *zygote) {
-	if zy == nil {
+	if zy == nil { // it has died meanwhile
 		z.filled(id, nil)
 		return
 	}
@@ -137,13 +137,21 @@ func (z *Zygotes) fill(ctx context.Context, id string, zy *zygote) {
 	defer cancel()
 	made, err := z.deps.Make(ctx, id, zy.Process)
 	if err != nil {
-		if !errors.Is(err, context.Canceled) {
+		if z.current(id, zy) {
 			z.deps.Log.Warn("make container ahead", "checkpoint_id", id, "err", err)
 		}
 		z.filled(id, nil)
 		return
 	}
 	z.filled(id, &made)
+}
+
+// current says whether a zygote is in use: from one that is being ended nothing can
+// be made, and nobody needs to hear of it.
+func (z *Zygotes) current(id string, zy *zygote) bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return z.live[id] == zy
 }
 
 // filled puts a container where calls find it; nil: it was not made.

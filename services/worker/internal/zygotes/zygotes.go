@@ -81,13 +81,15 @@ type Zygotes struct {
 	cfg  Config
 	deps Deps
 	work sync.WaitGroup // effects that are being carried out, and watches
+	// begun is closed when Run has begun.
+	begun chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	sets    *hotset.Machine
 	live    map[string]*zygote
 	ready   map[string][]*pooled // the newest last
 	counts  map[string]*Counts
-	life    context.Context // of effects; nil before Run
+	life    context.Context // of effects; nil before Run and after
 	changed chan struct{}   // closed, and made anew, with each event
 }
 
@@ -111,7 +113,7 @@ type Counts struct{ Forked, FoundReady int64 }
 func New(cfg Config, deps Deps) *Zygotes {
 	return &Zygotes{
 		cfg: cfg, deps: deps, sets: hotset.New(cfg.Config, cfg.Pins), live: map[string]*zygote{},
-		ready: map[string][]*pooled{}, counts: map[string]*Counts{}, changed: make(chan struct{}),
+		ready: map[string][]*pooled{}, counts: map[string]*Counts{}, changed: make(chan struct{}), begun: make(chan struct{}),
 	}
 }
 
@@ -123,6 +125,7 @@ func (z *Zygotes) Run(ctx context.Context) {
 	z.life = life
 	z.carry(z.sets.Plan(time.Now()))
 	z.mu.Unlock()
+	close(z.begun)
 	tick := time.NewTicker(time.Second) // counts and rates decay with time alone
 	defer tick.Stop()
 	for ctx.Err() == nil {
