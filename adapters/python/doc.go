@@ -14,6 +14,14 @@
 //	threads: a    │
 //	fresh load ───┴────────── the template itself answers, and is killed
 //
+// Where there are cgroups, the template does not start an interpreter: it grows from
+// a base, a process that has started one and imported what the driver itself needs,
+// once for all registrations. User code never runs in the base; what grew from it
+// is a child of the server, has its environment, streams, folder and group of its
+// own, and outlives it. A base that ends is started again, and until then, as where
+// an environment sets what only a start reads (LD_*, MALLOC_*, PYTHON* and the
+// like), an interpreter is started for the function alone.
+//
 // A successor is made in the background: who called is answered once the killed
 // processes are gone, and the next call waits for what is left of the fork.
 //
@@ -22,7 +30,7 @@
 // not: processes that the call started, however they hide; working folder, umask,
 // environment, signal handlers, timers, locale, sys.stdout and the descriptors 0
 // to 2 are put back. After a kill the module is as it was right after its import,
-// with fresh random seeds; hash seeds are shared by all children of a generation.
+// with fresh random seeds; hash seeds are shared by all that grew from one base.
 //
 // The environment is exactly the function's own. The interpreter itself runs
 // isolated (-I) with UTF-8 as its default encoding (-X utf8): PYTHON* variables,

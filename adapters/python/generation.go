@@ -60,6 +60,39 @@ func (i *Instance) begin(ctx context.Context, g *generation) error {
 	if g.calls, err = g.group.Sub("calls"); err != nil {
 		return err
 	}
+	if err = i.grow(g); errors.Is(err, errNoBase) {
+		err = i.start(g)
+	}
+	if err != nil {
+		return err
+	}
+	g.loaded, err = g.tmpl.Load(ctx, "function", i.function.RunUID, i.function.Dir, i.module, i.name)
+	return err
+}
+
+// grow takes a template from the base.
+// Errors: errNoBase.
+func (i *Instance) grow(g *generation) error {
+	if i.lang.base == nil || ownStart(i.function.Env) {
+		return errNoBase
+	}
+	ours, theirs, err := template.Pair(maxMessage)
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	g.leader, err = i.lang.base.grow(g.group, theirs, template.Surroundings{
+		Sibling: true, Dir: i.function.Dir, Env: i.function.Env, Stdout: i.stdout.write, Stderr: i.stderr.write,
+	})
+	if err != nil {
+		return errors.Join(err, ours.Close())
+	}
+	g.tmpl = template.New(ours)
+	return nil
+}
+
+// start starts an interpreter of the function's own.
+func (i *Instance) start(g *generation) error {
 	ours, theirs, err := template.Pair(maxMessage)
 	if err != nil {
 		return err
@@ -71,10 +104,7 @@ func (i *Instance) begin(ctx context.Context, g *generation) error {
 	cmd.Stdout, cmd.Stderr = i.stdout.write, i.stderr.write
 	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if g.leader, err = start(g.group, cmd); err != nil {
-		return err
-	}
-	g.loaded, err = g.tmpl.Load(ctx, "function", i.function.RunUID, i.function.Dir, i.module, i.name)
+	g.leader, err = start(g.group, cmd)
 	return err
 }
 

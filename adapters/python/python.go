@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/hearth-run/hearth/adapters/internal/process"
 	"github.com/hearth-run/hearth/adapters/runtimeserver"
 	"github.com/hearth-run/hearth/pyrunner"
 )
@@ -38,17 +39,19 @@ type Deps struct {
 	Log *slog.Logger
 }
 
-// Language is the Python driver. It implements runtimeserver.Language and
-// runtimeserver.Commander.
+// Language is the Python driver. It implements runtimeserver.Language,
+// runtimeserver.Commander and runtimeserver.Host.
 type Language struct {
 	interpreter pyrunner.Interpreter
 	pkg         pyrunner.Package
 	log         *slog.Logger
+	base        *base // nil before Open, and where there can be none
 }
 
 var (
 	_ runtimeserver.Language  = (*Language)(nil)
 	_ runtimeserver.Commander = (*Language)(nil)
+	_ runtimeserver.Host      = (*Language)(nil)
 )
 
 // New finds the interpreter, once, and installs the Python package. It leaves no
@@ -75,6 +78,24 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Language, error) {
 		return nil, err
 	}
 	return &Language{interpreter: interpreter, pkg: pkg, log: deps.Log}, nil
+}
+
+// Open makes the base that registrations grow from, which starts in the
+// background. Without cgroups there is none: nobody could tell then what descends
+// from which registration.
+func (l *Language) Open(processes *process.Group) error {
+	if processes.Path() != "" {
+		l.base = openBase(l, processes)
+	}
+	return nil
+}
+
+// Close ends the base.
+func (l *Language) Close() error {
+	if l.base == nil {
+		return nil
+	}
+	return l.base.close()
 }
 
 // Name is "python".

@@ -85,7 +85,20 @@ func newWorld(t testing.TB, noCgroup bool) *world {
 			t.Error(err)
 		}
 	})
-	return &world{lang: lang, keeper: keeper}
+	group, err := keeper.Group("language")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := *lang
+	if err := own.Open(group); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &world{lang: &own, keeper: keeper}
 }
 
 var language = sync.OnceValues(func() (*python.Language, error) {

@@ -75,6 +75,17 @@ type Commander interface {
 	Command(dir, entrypoint string, args []string) ([]string, error)
 }
 
+// Host is what a language adds that keeps processes of its own, beside those of
+// functions.
+type Host interface {
+	// Open is called once, before anything is loaded. processes is where the
+	// language's own processes are started; the server closes it after Close.
+	Open(processes *process.Group) error
+	// Close ends them, and whatever was started for them, when nothing is loaded
+	// any more.
+	Close() error
+}
+
 // Call is one invocation.
 type Call struct {
 	InvocationID string

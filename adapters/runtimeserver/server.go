@@ -78,7 +78,7 @@ func (s *Server) Run(ctx context.Context) error {
 	<-ctx.Done()
 	s.stop()
 	s.workers.Wait()
-	return errors.Join(s.keeper.Close(), os.RemoveAll(s.tempDir()))
+	return errors.Join(s.closeHost(), s.keeper.Close(), os.RemoveAll(s.tempDir()))
 }
 
 // open sweeps what an earlier life has left and makes ready for work.
@@ -96,11 +96,30 @@ func (s *Server) open() error {
 		return fmt.Errorf("open workspace %s: %w", root, err)
 	}
 	s.logs = runlog.NewFolder(s.logDir(), s.cfg.LogRuns)
-	if err := s.openTemp(); err != nil {
+	if err := errors.Join(s.openTemp(), s.openHost()); err != nil {
 		return errors.Join(err, s.keeper.Close())
 	}
 	s.log.Info("runtime server is open", "runtime", s.language.Name(), "workspace", root, "cgroups", s.keeper.Cgroups())
 	close(s.opened)
+	return nil
+}
+
+func (s *Server) openHost() error {
+	host, ok := s.language.(Host)
+	if !ok {
+		return nil
+	}
+	group, err := s.keeper.Group("language")
+	if err != nil {
+		return err
+	}
+	return host.Open(group)
+}
+
+func (s *Server) closeHost() error {
+	if host, ok := s.language.(Host); ok {
+		return host.Close()
+	}
 	return nil
 }
 

@@ -20,8 +20,8 @@ type Group struct {
 
 	mu      sync.Mutex // guards the fields below
 	leaders map[int]*Leader
-	lead    cgroup         // where leaders start, "" before the first; see launch
-	starts  int            // counts the folders that lead has named
+	home    cgroup         // where leaders start, "" before the first; see launch
+	starts  int            // counts the folders that home has named
 	adopted map[int]uint64 // pid to start time, without cgroups
 	past    map[int]bool   // leaders that have ended, without cgroups
 	subs    []*Group
@@ -77,13 +77,21 @@ func (g *Group) Start(cmd *exec.Cmd) (*Leader, error) {
 	if err := g.keeper.leading.begin(func() (int, error) { return g.launch(cmd) }); err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
-	l := &Leader{pid: cmd.Process.Pid, done: make(chan struct{})}
+	return g.lead(cmd.Process.Pid, func() *os.ProcessState {
+		_ = cmd.Wait() // how it ended is in the state
+		return cmd.ProcessState
+	}), nil
+}
+
+// lead makes a process a leader; reap waits for it. The lock is held.
+func (g *Group) lead(pid int, reap func() *os.ProcessState) *Leader {
+	l := &Leader{pid: pid, done: make(chan struct{})}
 	if g.leaders == nil {
 		g.leaders = map[int]*Leader{}
 	}
-	g.leaders[l.pid] = l
-	go g.wait(l, cmd)
-	return l, nil
+	g.leaders[pid] = l
+	go g.wait(l, reap)
+	return l
 }
 
 // launch starts cmd; the lock is held, so that Kill sees it or it sees Kill.
@@ -96,10 +104,10 @@ func (g *Group) launch(cmd *exec.Cmd) (pid int, err error) {
 		cmd.Env = append(cmd.Environ(), markName+"="+g.mark)
 		return run(cmd)
 	}
-	if err := g.makeLead(); err != nil {
+	if err := g.makeHome(); err != nil {
 		return 0, err
 	}
-	dir, err := os.Open(string(g.lead))
+	dir, err := os.Open(string(g.home))
 	if err != nil {
 		return 0, err
 	}
@@ -116,25 +124,24 @@ func run(cmd *exec.Cmd) (pid int, err error) {
 	return cmd.Process.Pid, nil
 }
 
-// makeLead makes the folder in which leaders start. The lock is held.
-func (g *Group) makeLead() error {
-	if g.lead != "" {
+// makeHome makes the folder in which leaders start. The lock is held.
+func (g *Group) makeHome() error {
+	if g.home != "" {
 		return nil
 	}
 	lead := g.dir.child(fmt.Sprintf("lead-%d", g.starts))
 	if err := lead.make(); err != nil {
 		return err
 	}
-	g.lead = lead
+	g.home = lead
 	g.starts++
 	return nil
 }
 
-func (g *Group) wait(l *Leader, cmd *exec.Cmd) {
+func (g *Group) wait(l *Leader, reap func() *os.ProcessState) {
 	awaitEnd(l.pid)
-	_ = cmd.Wait() // how it ended is in the state
+	l.state = reap()
 	g.keeper.leading.end(l.pid)
-	l.state = cmd.ProcessState
 	g.mu.Lock()
 	delete(g.leaders, l.pid)
 	if g.dir == "" {

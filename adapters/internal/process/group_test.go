@@ -247,6 +247,65 @@ func TestReapsOnlyItsOwn(t *testing.T) {
 	})
 }
 
+// What a nursery's members leave to us is nobody's but who fosters it, and ends
+// with the nursery.
+func TestFoster(t *testing.T) {
+	k, err := process.Open(process.Config{Dir: t.TempDir(), Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	nursery, home := group(t, k), group(t, k)
+	if !k.Cgroups() {
+		if err := nursery.Nurse(); !errors.Is(err, process.ErrNoCgroup) {
+			t.Errorf("without cgroups: %v", err)
+		}
+		return
+	}
+	if err := nursery.Nurse(); err != nil {
+		t.Fatal(err)
+	}
+	leader, pids := shell(t, nursery, `( sleep 1000 & echo $! ); ( sh -c 'exit 7' & echo $! ); ( sh -c 'exit 8' & echo $! ); ( sleep 1000 & echo $! ); sleep 0.2; echo ready`)
+	<-leader.Done()
+	if err := home.Reap(); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := home.Foster(pids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := home.Foster(pids[1])
+	if err == nil {
+		<-ended.Done()
+		if got := ended.State().ExitCode(); got != 7 {
+			t.Errorf("it ended with %d", got)
+		}
+	} else if there(pids[1]) { // a dead process cannot be moved
+		t.Errorf("%v, and the process is left", err)
+	}
+	if err := nursery.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := home.Reap(); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, pids[1:])
+	if !there(pids[0]) {
+		t.Error("the nursery's end has taken a fostered process along")
+	}
+	if err := home.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-alive.Done()
+	gone(t, pids)
+	if _, err := home.Foster(pids[0]); err == nil {
+		t.Error("a process that is gone was fostered")
+	}
+	if err := home.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOneKeeperAtATime(t *testing.T) {
 	cfg := process.Config{Dir: t.TempDir(), Name: "test"}
 	k, err := process.Open(cfg)

@@ -38,6 +38,7 @@ type Keeper struct {
 	guard *guard
 
 	leading leading
+	nursing sync.Map // paths of nurseries, as /proc writes them, to nothing
 
 	mu     sync.Mutex // guards the fields below
 	groups map[*Group]struct{}

@@ -24,20 +24,20 @@ func (g *Group) End() error {
 	for _, l := range g.allLeaders() {
 		<-l.done
 	}
-	g.leaveLead()
+	g.leaveHome()
 	return err
 }
 
-// leaveLead sees to it that the next leader starts in a fresh folder.
-func (g *Group) leaveLead() {
+// leaveHome sees to it that the next leader starts in a fresh folder.
+func (g *Group) leaveHome() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.lead != "" {
-		_ = g.lead.remove() // busy only if a start raced with the kill; Close removes it
-		g.lead = ""
+	if g.home != "" {
+		_ = g.home.remove() // busy only if a start raced with the kill; Close removes it
+		g.home = ""
 	}
 	for _, sub := range g.subs {
-		sub.leaveLead()
+		sub.leaveHome()
 	}
 }
 
@@ -80,6 +80,7 @@ func (g *Group) Close() error {
 		g.keeper.forget(g)
 	}
 	if g.dir != "" {
+		g.keeper.nursing.Delete(g.keeper.inside(g.dir))
 		return g.dir.remove()
 	}
 	return nil

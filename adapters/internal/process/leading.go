@@ -35,9 +35,9 @@ func (l *leading) has(pid int) bool {
 	if _, known := l.pids.Load(pid); known {
 		return true
 	}
-	// It may be so young that its pid is not noted yet.
+	// It may be so young that its pid is not noted yet: wait for those who begin.
 	l.beginning.Lock()
-	l.beginning.Unlock() //nolint:staticcheck // only to wait for those who hold it
+	defer l.beginning.Unlock()
 	_, known := l.pids.Load(pid)
 	return known
 }

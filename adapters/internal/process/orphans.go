@@ -44,7 +44,8 @@ func (k *Keeper) reapOrphans() error {
 // it.
 func (k *Keeper) orphan(pid int) bool {
 	if k.Cgroups() {
-		return beneath(cgroupOf(pid), k.inside(k.root)) && !k.leading.has(pid)
+		path := cgroupOf(pid)
+		return beneath(path, k.inside(k.root)) && !k.leading.has(pid) && !k.nursed(path)
 	}
 	return k.knows(pid) && !k.leading.has(pid)
 }

@@ -29,8 +29,8 @@ func (g *Group) Home() (string, error) {
 	if g.dir == "" {
 		return "", nil
 	}
-	err := g.makeLead()
-	return string(g.lead), err
+	err := g.makeHome()
+	return string(g.home), err
 }
 
 // Thin ends every process that descends from a leader, but not the leader, and
@@ -47,7 +47,7 @@ func (g *Group) Thin(leader *Leader) (killed int, err error) {
 		return killed, errors.Join(err, g.keeper.reapOrphans())
 	}
 	g.mu.Lock()
-	home := g.lead
+	home := g.home
 	g.mu.Unlock()
 	if home == "" {
 		return 0, errors.New("thin process group: nothing was started in it")
