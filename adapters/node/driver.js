@@ -3,6 +3,7 @@
 // nothing of a function runs between two calls.
 const fs = require('fs');
 const [file, name] = process.argv.slice(1);
+const { parse, stringify } = JSON; // a handler may change its own
 const kinds = { ready: 49, answer: 50, failure: 51, entry: 52, refused: 18 };
 
 function say(kind, ...fields) {
@@ -51,8 +52,8 @@ async function call(handler, [, id, left, input]) {
   const deadline = Date.now() + Number(left.readBigInt64BE());
   const context = { runUid: process.env.HEARTH_RUN_UID, invocationId: String(id), outputs: {}, remainingTimeMs: () => deadline - Date.now() };
   let event, output;
-  try { event = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(input)); } catch (e) { return fail('failure', 'PAYLOAD_INVALID', e); }
-  try { output = JSON.stringify(await handler(event, context) ?? null, carried); } catch (e) { return fail('failure', 'HANDLER_ERROR', e); } finally { sweep(); }
+  try { event = parse(new TextDecoder('utf-8', { fatal: true }).decode(input)); } catch (e) { return fail('failure', 'PAYLOAD_INVALID', e); }
+  try { output = stringify(await handler(event, context) ?? null, carried); } catch (e) { return fail('failure', 'HANDLER_ERROR', e); } finally { sweep(); }
   if (Buffer.byteLength(output) > 1 << 20) return fail('failure', 'RESPONSE_TOO_LARGE', 'the answer has more than 1 MiB');
   say('answer', output, ...Object.entries(context.outputs).flat());
 }

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // journal keeps what each stream of each invocation got.
 type journal struct {
 	mu    sync.Mutex // guards texts
-	texts map[string]string
+	texts map[string][]byte
 }
 
 type page struct {
@@ -41,13 +41,13 @@ func (*journal) Entry(string, string, string) {}
 func (j *journal) text(name string) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.texts[name]
+	return string(j.texts[name])
 }
 
 func (p page) Write(b []byte) (int, error) {
 	p.j.mu.Lock()
 	defer p.j.mu.Unlock()
-	p.j.texts[p.name] += string(b)
+	p.j.texts[p.name] = append(p.j.texts[p.name], b...)
 	return len(b), nil
 }
 
@@ -82,7 +82,7 @@ func load(t *testing.T, handler string, files map[string]string) (runtimeserver.
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &journal{texts: map[string]string{}}
+	j := &journal{texts: map[string][]byte{}}
 	instance, err := language.Load(t.Context(), runtimeserver.Function{
 		RunUID: "run", Dir: dir, Handler: handler, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HEARTH_RUN_UID=run"}, Processes: group, Logs: j,
 	})
