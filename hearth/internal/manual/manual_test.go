@@ -67,6 +67,43 @@ func TestPromisesHaveTests(t *testing.T) {
 }
 
 var (
+	parts = regexp.MustCompile(`\b[A-Z][a-z]+[A-Za-z]*\b`)
+	cases = regexp.MustCompile(`(?m)^func (Test\w+)\(|^\s*(?:tests\[)?"([A-Z]\w+)"(?:\] =|:)`)
+)
+
+// Every test that the page of walls names is there.
+func TestWallsHaveTests(t *testing.T) {
+	have := map[string]bool{}
+	sources(t, "sandbox", true, func(text string) { note(have, text) })
+	sources(t, "sandbox", false, func(text string) { note(have, text) })
+	seen := 0
+	for line := range strings.Lines(page(t, "security.md")) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) < 4 || strings.Contains(line, "---") || strings.Contains(line, "| tests |") {
+			continue
+		}
+		tests := cells[2]
+		if len(cells) > 4 {
+			tests = cells[3]
+		}
+		for _, name := range parts.FindAllString(tests, -1) {
+			if seen++; !have[name] {
+				t.Errorf("docs/security.md names %s, which is not there", name)
+			}
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d tests are named: the pattern sees too few", seen)
+	}
+}
+
+func note(have map[string]bool, text string) {
+	for _, m := range cases.FindAllStringSubmatch(text, -1) {
+		have[m[1]+m[2]] = true
+	}
+}
+
+var (
 	given  = regexp.MustCompile(`Reason: "([A-Z_]+)"|edge\.New\(connect\.Code\w+, "([A-Z_]+)"`)
 	listed = regexp.MustCompile(`\b[A-Z]{2,}(?:_[A-Z]+)*\b`)
 )
