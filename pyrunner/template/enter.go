@@ -10,15 +10,17 @@ import (
 // Entrance is what a process needs in order to enter a container and to be its executor
 // there; see package process of the sandbox (Entry).
 type Entrance struct {
-	Steps        []byte
-	StepsAddress uint64
-	Code         []byte
-	CodeEntry    int
-	FirstControl int
+	Steps                []byte
+	StepsAddress         uint64
+	SourceAt, SourceStep int
+	Code                 []byte
+	CodeEntry            int
+	// Begin is the number of the descriptor, the last of Files, over which the process is
+	// told message.Begin.
+	Begin int
 	// OutputLimit is as for an executor that starts cold, in bytes.
 	OutputLimit int64
-	// Files are the entry's, in order, and after them the end of a pipe over which the
-	// process is told message.Begin. They stay the caller's.
+	// Files stay the caller's.
 	Files []*os.File
 }
 
@@ -26,5 +28,5 @@ type Entrance struct {
 // the template, which reaps it. It returns the pid as soon as the process exists.
 // Errors: *RefusedError where the kernel makes no process; the template goes on then.
 func (t *Template) Enter(ctx context.Context, e Entrance) (int, error) {
-	return t.forked(ctx, e.Files, message.Enter, e.Steps, e.StepsAddress, e.Code, e.CodeEntry, e.FirstControl, e.OutputLimit)
+	return t.forked(ctx, e.Files, message.Enter, e.Steps, e.StepsAddress, e.SourceAt, e.SourceStep, e.Code, e.CodeEntry, e.Begin, e.OutputLimit)
 }

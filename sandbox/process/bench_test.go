@@ -100,23 +100,20 @@ func BenchmarkContainer(b *testing.B) {
 }
 
 // BenchmarkEntry prints how long a child of a bare Python template takes from its fork
-// until it stands behind every wall, applying the plan either way; with it go Create, Enter and
-// the messages.
+// until it stands behind every wall; with it go Create, Enter and the messages.
 func BenchmarkEntry(b *testing.B) {
 	d := openDriver(b)
 	template := startTemplate(b)
-	var times [2][]time.Duration
+	var times []time.Duration
 	for b.Loop() {
-		for i, byCode := range []bool{false, true} {
-			began := time.Now()
-			c, _ := enter(b, d, template, "pass", nil, byCode)
-			times[i] = append(times[i], time.Since(began))
-			if err := c.Destroy(); err != nil {
-				b.Fatal(err)
-			}
+		began := time.Now()
+		c, _ := enter(b, d, template, "pass", nil)
+		times = append(times, time.Since(began))
+		if err := c.Destroy(); err != nil {
+			b.Fatal(err)
 		}
 	}
-	b.Logf("create, fork, walls: by ctypes %s, by machine code %s", spread(times[0]), spread(times[1]))
+	b.Logf("create, fork, walls: %s", spread(times))
 }
 
 // cold takes one container through its life: create, start, end, destroy.

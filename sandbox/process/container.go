@@ -84,10 +84,10 @@ func (c *Container) Start(ctx context.Context) error {
 	return nil
 }
 
-// watch owns the first process from the moment it exists until it is gone.
+// watch owns the first process from the moment it exists until it is gone. status is
+// nil where the first process is the program.
 func (c *Container) watch(process first, status *os.File) {
 	exit, told := readExit(status)
-	_ = status.Close()
 	// It returns after every process of the namespace is gone.
 	if own, known := process.wait(); known && !told {
 		exit = exitOf(own)

@@ -35,16 +35,15 @@ func TestEntry(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	d := openDriver(t)
 	template := startTemplate(t)
-	t.Run("by ctypes", func(t *testing.T) { entryTests(t, d, template, false) })
-	t.Run("by code", func(t *testing.T) { entryTests(t, d, template, true) })
+	entryTests(t, d, template)
 }
 
-func entryTests(t *testing.T, d *process.Driver, template *net.UnixConn, byCode bool) {
+func entryTests(t *testing.T, d *process.Driver, template *net.UnixConn) {
 	for name, args := range map[string][]string{
-		"identity": {"own-user"}, "calls": nil, "network": {"1", "nobody"}, "descriptors": {"5", "512"},
+		"identity": {"own-user"}, "calls": nil, "network": {"1", "nobody"}, "descriptors": {"4", "512"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, out := enter(t, d, template, sandboxtest.Script(t, name), args, byCode)
+			c, out := enter(t, d, template, sandboxtest.Script(t, name), args)
 			exit, err := c.Wait(t.Context())
 			if got := drain(t, out); got != "HELD" || err != nil {
 				t.Errorf("%s, %v", got, err)
@@ -56,7 +55,7 @@ func entryTests(t *testing.T, d *process.Driver, template *net.UnixConn, byCode 
 		})
 	}
 	t.Run("kill", func(t *testing.T) {
-		c, out := enter(t, d, template, "import os, time\nos.fork()\nos.write(1, b'.')\nwhile True: time.sleep(1000)", nil, byCode)
+		c, out := enter(t, d, template, "import os, time\nos.fork()\nos.write(1, b'.')\nwhile True: time.sleep(1000)", nil)
 		if _, err := io.ReadFull(out, make([]byte, 2)); err != nil {
 			t.Fatal(err)
 		}
@@ -82,19 +81,13 @@ func entryTests(t *testing.T, d *process.Driver, template *net.UnixConn, byCode 
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = adopt(t, c, template, "pass", nil, byCode, func() { _ = os.Remove(bound) })
+		err = adopt(t, c, template, "pass", nil, func() { _ = os.Remove(bound) })
 		var wall *sandbox.WallError
 		if !errors.As(err, &wall) || wall.Wall != "root-file-system" || !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%v", err)
 		}
 		if err := c.Destroy(); err != nil {
 			t.Error(err)
-		}
-	})
-	t.Run("status", func(t *testing.T) {
-		c, _ := enter(t, d, template, "import os\nos.write(int(sys.argv[1]), (7 << 8).to_bytes(4, 'little'))", []string{"4"}, byCode)
-		if exit, err := c.Wait(t.Context()); err != nil || exit != (sandbox.Exit{Code: 7}) {
-			t.Errorf("%+v, %v", exit, err)
 		}
 	})
 }
@@ -168,7 +161,7 @@ func startTemplate(t testing.TB) *net.UnixConn {
 var entries atomic.Int64 // names containers
 
 // enter has the template fork into a new container that runs code.
-func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string, args []string, byCode bool) (sandbox.Container, *os.File) {
+func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string, args []string) (sandbox.Container, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -184,7 +177,7 @@ func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := adopt(t, c, template, code, args, byCode, func() {}); err != nil {
+	if err := adopt(t, c, template, code, args, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	_ = w.Close()
@@ -193,24 +186,18 @@ func enter(t testing.TB, d *process.Driver, template *net.UnixConn, code string,
 
 // adopt enters the container by way of the template; between is done when the plan is
 // made and not yet applied.
-func adopt(t testing.TB, c sandbox.Container, template *net.UnixConn, code string, args []string, byCode bool, between func()) error {
+func adopt(t testing.TB, c sandbox.Container, template *net.UnixConn, code string, args []string, between func()) error {
 	t.Helper()
 	e, err := c.(*process.Container).Enter()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	plan, err := e.Plan()
-	if err != nil {
-		t.Fatal(err)
-	}
 	message, err := json.Marshal(struct {
 		*process.Entry
-		Plan   json.RawMessage `json:"plan"`
-		Source string          `json:"source"`
-		Argv   []string        `json:"argv"`
-		ByCode bool            `json:"by_code"`
-	}{e, plan, code, args, byCode})
+		Source string   `json:"source"`
+		Argv   []string `json:"argv"`
+	}{e, code, args})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,8 @@ func (l *launch) follow(ctx context.Context, process first, steps plan.Plan, sta
 //
 //	0 1 2, Files, status pipe, failures pipe, network namespace, cgroup.procs…, plan
 //
-// and returns this side's ends of the pipes.
+// and returns this side's ends of the pipes. One that is entered has no status pipe and
+// no plan.
 func (l *launch) assemble() (statusEnd, failuresEnd *os.File, err error) {
 	c := l.container
 	for _, f := range []*os.File{c.spec.Stdin, c.spec.Stdout, c.spec.Stderr} {
@@ -84,15 +85,15 @@ func (l *launch) assemble() (statusEnd, failuresEnd *os.File, err error) {
 	}
 	l.files = append(l.files, c.spec.Files...)
 	l.site.FirstControl = len(l.files)
-	statusEnd, err = l.pipe()
-	if err != nil {
+	if !l.entered {
+		if statusEnd, err = l.pipe(); err != nil {
+			return nil, nil, err
+		}
+	}
+	l.site.Failures = len(l.files)
+	if failuresEnd, err = l.pipe(); err != nil {
 		return nil, nil, err
 	}
-	failuresEnd, err = l.pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	l.site.Failures = l.site.FirstControl + 1
 	l.joinNetwork()
 	return statusEnd, failuresEnd, l.joinGroup()
 }

@@ -47,9 +47,14 @@ func (l *launch) died() error {
 
 // readExit reads the wait status that the first process tells before it exits.
 func readExit(status *os.File) (exit sandbox.Exit, told bool) {
+	killed := sandbox.Exit{Code: -1, Signal: unix.SIGKILL}
+	if status == nil {
+		return killed, false
+	}
+	defer func() { _ = status.Close() }()
 	var word [4]byte
 	if _, err := io.ReadFull(status, word[:]); err != nil {
-		return sandbox.Exit{Code: -1, Signal: unix.SIGKILL}, false // the first process was killed
+		return killed, false // the first process was killed
 	}
 	return exitOf(syscall.WaitStatus(binary.LittleEndian.Uint32(word[:]))), true
 }

@@ -6,6 +6,8 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import threading
+from typing import Any, Callable, List
 
 try:
     import ctypes
@@ -24,8 +26,6 @@ except (ImportError, OSError):  # an interpreter without libffi
 
 CHILD = 0
 SIBLING = 1
-# A sibling that is the first process of a pid namespace of its own.
-FIRST = 2
 
 _CLONE_PARENT = 0x00008000
 _CLONE_NEWPID = 0x20000000
@@ -43,24 +43,69 @@ def _tid_address() -> int:
 
 def fork(kin: int) -> int:
     """os.fork of a process that has one thread, which says whose the new one is."""
-    return os.fork() if kin == CHILD else _fork_sibling(_CLONE_NEWPID if kin == FIRST else 0)
-
-
-def _fork_sibling(more: int) -> int:
-    """os.fork with CLONE_PARENT: what it does around the system call, and what the C
-    library's fork asks of the call, with the same calls."""
-    if _SYS_CLONE is None or _libc is None:
-        raise OSError(errno.ENOSYS, "siblings need x86_64 and ctypes")
-    flags, tid = _CLONE_PARENT | more | signal.SIGCHLD, _tid_address()
-    if tid:
-        flags |= _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID
+    if kin == CHILD:
+        return os.fork()
     _before()
-    pid: int = _libc.syscall(_SYS_CLONE, flags, 0, 0, tid, 0)
-    failure = ctypes.get_errno()
+    pid = _clone(0)
     if pid == 0:
         _in_child()
         return 0
     _in_parent()
+    return _checked(pid)
+
+
+class FirstFork:
+    """Forks siblings that are first processes of pid namespaces. What the interpreter
+    and its library do after a fork for the sake of other threads, which there are none
+    of, is left out: it touches a hundred pages. What modules have registered since the
+    beginning is done (os.register_at_fork)."""
+
+    def __init__(self) -> None:
+        self._before: List[Callable[[], Any]] = []
+        self._in_child: List[Callable[[], Any]] = []
+        self._in_parent: List[Callable[[], Any]] = []
+        self._register = os.register_at_fork
+        self._main = threading.main_thread()
+
+    def begin(self) -> None:
+        """Take note of what modules register from now on."""
+        os.register_at_fork = self._note  # type: ignore[assignment]
+
+    def _note(self, **steps: Callable[[], Any]) -> None:
+        self._register(**steps)
+        if "before" in steps:
+            self._before.insert(0, steps["before"])
+        if "after_in_child" in steps:
+            self._in_child.append(steps["after_in_child"])
+        if "after_in_parent" in steps:
+            self._in_parent.append(steps["after_in_parent"])
+
+    def fork(self) -> int:
+        """Return the new process's number, and 0 in it. Raises OSError."""
+        for step in self._before:
+            step()
+        pid = _clone(_CLONE_NEWPID)
+        if pid == 0:
+            self._main._native_id = 1  # type: ignore[attr-defined]
+        for step in self._in_child if pid == 0 else self._in_parent:
+            step()
+        return _checked(pid)
+
+
+def _clone(more: int) -> int:
+    """Make the system call of the C library's fork, with CLONE_PARENT and more."""
+    if _SYS_CLONE is None or _libc is None:
+        raise OSError(errno.ENOSYS, "siblings need x86_64 and ctypes")
+    tid = _tid_address()
+    flags = _CLONE_PARENT | more | signal.SIGCHLD
+    if tid:
+        flags |= _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID
+    pid: int = _libc.syscall(_SYS_CLONE, flags, 0, 0, tid, 0)
+    return pid
+
+
+def _checked(pid: int) -> int:
     if pid < 0:
-        raise OSError(failure, os.strerror(failure))
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
     return pid

@@ -1,19 +1,19 @@
-"""How a process that a zygote has just forked enters a container: it takes the
-descriptors that it was given, closes all others, makes the system calls that put up the
-walls, and waits for its beginning. Package process of the sandbox states the contract
-(Entry)."""
+"""How a process that a zygote has just forked enters a container: it makes the system
+calls that bring its descriptors into place and put up the walls, and waits for its
+beginning. Package process of the sandbox states the contract (Entry)."""
 
 from __future__ import annotations
 
 import ctypes
 import mmap
 import os
+import struct
 import sys
-from typing import List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
-from . import descriptors, executor, message, reseed, surroundings
+from . import birth, descriptors, executor, message, reseed, surroundings
 
-# Standard streams, then the executor's own two.
+# After the standard streams.
 CONTROL, LISTENER = 3, 4
 
 _MAP = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -28,27 +28,45 @@ _FUNCTION = ctypes.PYFUNCTYPE(ctypes.c_long)
 
 
 class Door:
-    """The driver's code that makes the calls of a plan, mapped before the fork."""
+    """What is the same for all who enter, made before they are forked: whatever a child
+    does first costs it the copy of a page."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
+    def __init__(self, fork: birth.FirstFork, variables: Mapping[str, str]) -> None:
         """variables are those that entrants have besides their own."""
+        self._fork = fork
         self.variables = variables
+        self.executor: Optional[executor.Executor] = None
+        self._limit = 0
         self._code: Tuple[bytes, int] = (b"", 0)
         self._apply = _FUNCTION()
 
-    def prepare(self, fields: List[message.Bytes]) -> None:
-        """Map the code of an Enter, if it is not there yet."""
-        code, entry = bytes(fields[2]), message.number(fields[3])
+    def fork(self, fields: List[message.Bytes], files: List[int]) -> Tuple[int, Optional["Entrant"]]:
+        """Fork for an Enter; see template.Door."""
+        address, at, step, entry, extra, limit = (message.number(fields[n]) for n in (1, 2, 3, 5, 6, 7))
+        if self.executor is None or limit != self._limit:
+            self.executor, self._limit = executor.Executor(limit), limit
+        self._map(bytes(fields[4]), entry)
+        if any(fd <= target for target, fd in enumerate(files)):  # one would hit a later one
+            files[:] = [descriptors.raise_high(fd) for fd in files]
+        steps = bytearray(fields[0])
+        for n, fd in enumerate(files):
+            struct.pack_into("<q", steps, at + n * step, fd)
+        entrant = Entrant(self, bytes(steps), address, extra)
+        pid = self._fork.fork()
+        return pid, entrant if pid == 0 else None
+
+    def forked(self) -> None:
+        """Give the next one random numbers of its own."""
+        reseed.reseed()
+
+    def _map(self, code: bytes, entry: int) -> None:
+        """Map the code, if it is not there yet."""
         if (code, entry) == self._code:
             return
         at = _libc.mmap(None, len(code), mmap.PROT_READ | mmap.PROT_WRITE, _MAP, -1, 0)
         ctypes.memmove(at, code, len(code))
         _libc.mprotect(at, len(code), mmap.PROT_READ | mmap.PROT_EXEC)
         self._code, self._apply = (code, entry), _FUNCTION(at + entry)
-
-    def entrant(self, fields: List[message.Bytes], files: List[int]) -> "Entrant":
-        """Return what the forked process is."""
-        return Entrant(self, fields, files)
 
     def pass_through(self, steps: bytes, address: int) -> None:
         """Make the calls. One that fails is told by the code, which ends the process."""
@@ -61,53 +79,40 @@ class Door:
 class Entrant:
     """A forked process on its way to be a container's executor."""
 
-    def __init__(self, door: Door, fields: List[message.Bytes], files: List[int]) -> None:
-        self._door, self._files = door, files
-        self._steps = bytes(fields[0])
-        self._address, self._first_control, self._limit = (message.number(fields[n]) for n in (1, 4, 5))
+    def __init__(self, door: Door, steps: bytes, address: int, begin: int) -> None:
+        self._door, self._steps, self._address, self._begin = door, steps, address, begin
 
-    def run(self) -> Optional["Entrant"]:
+    def run(self) -> Any:
         """Enter and serve until the worker goes. Never returns."""
         try:
-            begin = self._place()
             self._door.pass_through(self._steps, self._address)
-            os.closerange(self._first_control, begin)
-            self._begin(begin)
-            executor.serve(CONTROL, LISTENER, self._limit)
+            self._wait()
+            assert self._door.executor is not None
+            self._door.executor.serve(CONTROL, LISTENER)
         except SystemExit:
             os._exit(0)  # the worker is gone
         except BaseException:
             sys.excepthook(*sys.exc_info())
         os._exit(1)
 
-    def _place(self) -> int:
-        """Make the descriptors 0, 1, 2, … in their order, and close all others. Return
-        the last, over which the beginning comes."""
-        files = self._files
-        if any(fd <= target for target, fd in enumerate(files)):  # one would hit a later one
-            files = [descriptors.raise_high(fd) for fd in files]
-        for target, fd in enumerate(files):
-            os.dup2(fd, target, inheritable=target < CONTROL)
-        os.closerange(len(files), 1 << 30)
-        return len(files) - 1
-
-    def _begin(self, begin: int) -> None:
+    def _wait(self) -> None:
         """Wait to be known to the worker; until then we end with the zygote's process
         group. The environment comes only now, and comes past the zygote."""
-        pieces = []
+        told = b""
         while True:
-            piece = os.read(begin, 64 << 10)
+            piece = os.read(self._begin, 4 << 10)
             if not piece:
                 break
-            pieces.append(piece)
-        os.close(begin)
-        if not pieces:
+            told += piece
+        os.close(self._begin)
+        if not told:
             os._exit(0)  # the worker has given us up
-        kind, variables = message.unpack(b"".join(pieces))
+        kind, variables = message.unpack(told)
         if kind != message.BEGIN:
             raise message.Malformed(f"the beginning is of kind {kind}")
         os.setsid()
-        surroundings.take_environment(variables)
+        names = {bytes(variable).partition(b"=")[0] for variable in variables}
         for name, value in self._door.variables.items():
-            os.environ.setdefault(name, value)
-        reseed.reseed()
+            if os.fsencode(name) not in names:
+                variables.append(os.fsencode(f"{name}={value}"))
+        surroundings.take_environment(variables)

@@ -42,10 +42,13 @@ class PackagesFailed(Exception):
 class Control:
     """The control socket. send may be called from any thread."""
 
-    def __init__(self, fd: int) -> None:
-        self._socket = socket.socket(fileno=descriptors.raise_high(fd))
-        self._reader = framing.Reader(self._recv_into)
+    def __init__(self) -> None:
+        self._reader = framing.Reader(self._recv_into, buffer=4 << 10)
         self._lock = threading.Lock()
+
+    def attach(self, fd: int) -> None:
+        """Take the descriptor."""
+        self._socket = _unix_socket(fd)
 
     def _recv_into(self, view: memoryview) -> int:
         try:
@@ -75,16 +78,19 @@ class Control:
 class Executor:
     """Serves the calls of one container."""
 
-    def __init__(self, control: Control, listener: socket.socket, limit: int) -> None:
-        self._control = control
-        self._listener = listener
-        self._log = LiveLog(lambda text: control.send(message.LOG, text), limit)
+    def __init__(self, limit: int) -> None:
+        """Make what can be made before the descriptors are there: before a fork."""
+        self._control = Control()
+        self._log = LiveLog(lambda text: self._control.send(message.LOG, text), limit)
         self._sources: Dict[str, Dict[str, Any]] = {}
 
-    def serve(self) -> None:
+    def serve(self, control: int, listener: int) -> None:
         """Serve until the worker closes the control socket or kills us."""
-        self._log.start()
+        self._control.attach(control)
+        self._listener = _unix_socket(listener)
+        # The worker dials while the rest is made.
         self._control.send(message.READY, 0)
+        self._log.start()
         while True:
             select.select([self._control, self._listener], [], [])
             # What the worker said before it dialled counts before the call.
@@ -184,6 +190,10 @@ class Executor:
         use_paths(fields)
 
 
+def _unix_socket(fd: int) -> socket.socket:
+    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=descriptors.raise_high(fd))
+
+
 def use_paths(fields: List[bytes]) -> None:
     """Let imports look into folders of installed packages first."""
     for path in map(message.text, fields):
@@ -215,12 +225,7 @@ def encode_json(envelope: Dict[str, Any]) -> bytes:
 
 def main(arguments: List[str]) -> None:
     """Serve on the descriptors that the worker hands over: CONTROL LISTEN LIMIT."""
+    control, listen, limit = map(int, arguments)
     process.adopt_orphans()
     reseed.reseed()
-    serve(*map(int, arguments))
-
-
-def serve(control: int, listen: int, limit: int) -> None:
-    """Serve calls that come over two descriptors, in a process that is fit to."""
-    listener = socket.socket(fileno=descriptors.raise_high(listen))
-    Executor(Control(control), listener, limit).serve()
+    Executor(limit).serve(control, listen)

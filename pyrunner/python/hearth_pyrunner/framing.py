@@ -64,10 +64,10 @@ class Reader:
     many; 0 is the end of the stream.
     """
 
-    def __init__(self, recv_into: Callable[[memoryview], int], limit: int = MAX_MESSAGE) -> None:
+    def __init__(self, recv_into: Callable[[memoryview], int], limit: int = MAX_MESSAGE, buffer: int = _SMALL) -> None:
         self._recv_into = recv_into
         self._limit = limit
-        self._buffer = bytearray(_SMALL)
+        self._buffer = bytearray(buffer)
         self._view = memoryview(self._buffer)
         self._start = 0  # what is buffered and not consumed lies between the two
         self._end = 0
@@ -123,7 +123,7 @@ class Reader:
         at = 0
         while at < len(view):
             if self._start == self._end:
-                if len(view) - at > _SMALL:
+                if len(view) - at > len(self._buffer):
                     got = self._recv_into(view[at:])
                     if not got:
                         raise Truncated("the stream ended inside a message")

@@ -41,6 +41,10 @@ class LiveLog:
         self._dropped = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._drained = threading.Event()
+        self._streams = [
+            open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False) for fd in (1, 2)
+        ]
+        self._thread = threading.Thread(target=self._pump, name="hearth-log", daemon=True)
 
     def start(self) -> None:
         """Take over descriptors 1 and 2 for the life of the process."""
@@ -52,12 +56,11 @@ class LiveLog:
         os.dup2(writer, 1)
         os.dup2(writer, 2)
         os.close(writer)
-        sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
-        sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+        sys.stdout, sys.stderr = self._streams
         self._reader = descriptors.raise_high(reader)
         self._woken, self._wake = (descriptors.raise_high(fd) for fd in os.pipe())
         os.set_blocking(self._reader, False)
-        threading.Thread(target=self._pump, name="hearth-log", daemon=True).start()
+        self._thread.start()
 
     def begin(self) -> None:
         """Start the account of a call. What came since the last one is dropped."""

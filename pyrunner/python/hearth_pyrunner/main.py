@@ -33,14 +33,15 @@ def _template() -> Run:
 def _zygote() -> Run:
     import cloudpickle  # noqa: F401  what every child has
 
-    from . import descriptors, entrance, template, zygote
+    from . import birth, descriptors, entrance, template, zygote
 
     def run(arguments: List[str]) -> None:
         network = int(arguments[0])
         descriptors.close_all_but([CONTROL, network])
         zygote.isolate(network)
-        imports = zygote.Imports()
-        _live(template.Template(CONTROL, {"imports": imports.load}, entrance.Door(imports.variables)))
+        imports, first = zygote.Imports(), birth.FirstFork()
+        first.begin()
+        _live(template.Template(CONTROL, {"imports": imports.load}, entrance.Door(first, imports.variables)))
 
     return run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import locale
 import os
 import time
-from typing import List
+from typing import Dict, List
 
 from . import message
 
@@ -26,10 +26,20 @@ def take_environment(variables: List[message.Bytes]) -> None:
     """Replace the environment by NAME=VALUE texts, and what was derived from it: the
     time zone and the locale of characters. What the C library or the interpreter has
     read once, at its start (LD_*, MALLOC_*, PYTHON*), stays as it was."""
-    os.environ.clear()
-    for variable in variables:
-        name, _, value = bytes(variable).partition(b"=")
-        os.environb[name] = value
+    wanted = dict(bytes(variable).split(b"=", 1) for variable in variables)
+    present: Dict[bytes, bytes] = os.environ._data  # type: ignore[attr-defined]
+    changed = [name for name in present if name not in wanted]
+    for name in changed:
+        del os.environb[name]
+    for name, value in wanted.items():
+        if present.get(name) != value:
+            os.environb[name] = value
+            changed.append(name)
+    if any(name == b"TZ" or name.startswith((b"LC_", b"LANG")) for name in changed):
+        _derive()
+
+
+def _derive() -> None:
     time.tzset()
     try:
         locale.setlocale(locale.LC_CTYPE, "")

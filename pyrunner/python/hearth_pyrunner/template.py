@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 import time
-from typing import Any, Callable, List, Mapping, Optional, Protocol, Set
+from typing import Any, Callable, List, Mapping, Optional, Protocol, Set, Tuple
 
 from . import birth, channel, descriptors, loader, message, process, reseed, stdio, surroundings
 
@@ -25,11 +25,11 @@ Being = Any
 class Door(Protocol):
     """What children enter containers by."""
 
-    def prepare(self, fields: List[message.Bytes]) -> None:
-        """Do what can be done before the fork for an Enter."""
+    def fork(self, fields: List[message.Bytes], files: List[int]) -> Tuple[int, Optional[Being]]:
+        """Fork for an Enter: the number of the process, or 0 and what it is. Raises OSError."""
 
-    def entrant(self, fields: List[message.Bytes], files: List[int]) -> Being:
-        """Return what the forked process is."""
+    def forked(self) -> None:
+        """Do for the next fork what nobody waits for."""
 
 
 # How a child ends that cannot speak over its control socket any more; package
@@ -147,20 +147,16 @@ class Template:
         files = self._conn.take_descriptors()
         if self._door is None:
             raise message.Malformed("this template has no door")
-        self._door.prepare(fields)
         try:
-            pid = birth.fork(birth.FIRST)
+            pid, entrant = self._door.fork(fields, files)
+            if entrant is not None:
+                return entrant
+            self._conn.send(message.FORKED, pid)
         except OSError as error:
-            pid, answer = -1, (message.REFUSED, message.FORK_FAILED, str(error))
-        if pid == 0:
-            self._conn.close()
-            gc.enable()
-            return self._door.entrant(fields, files)
+            self._conn.send(message.REFUSED, message.FORK_FAILED, str(error))
         for fd in files:
             os.close(fd)
-        if pid > 0:
-            answer = (message.FORKED, pid)
-        self._conn.send(*answer)
+        self._door.forked()
         return None
 
     def _become(self, control: int) -> None:

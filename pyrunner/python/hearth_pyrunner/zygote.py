@@ -12,7 +12,7 @@ import sys
 import tempfile
 from typing import Dict, Iterator, List
 
-from . import loader, message, process, singlethreaded, texts
+from . import loader, message, process, reseed, singlethreaded, texts
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWNET = 0x40000000
@@ -66,6 +66,7 @@ class Imports:
         shared = _shared_memory()
         if shared:
             raise loader.Refused(message.LOAD_FAILED, f"it maps memory that every process forked from it would share: {shared[0]}")
+        reseed.reseed()  # the module may have given a seed
         self.variables.update((n, v) for n, v in os.environ.items() if before.get(n) != v)
         return self
 

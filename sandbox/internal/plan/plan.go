@@ -1,6 +1,6 @@
 // Package plan owns the order in which walls go up: a list of plain system calls,
-// written once and applied by whoever becomes the container, be it the tiny init
-// program (Blob) or a Python process that was forked from a template (JSON).
+// written once and applied by whoever becomes the container (Blob), be it the tiny init
+// program or a Python process that was forked from a template and calls its code.
 package plan
 
 import (

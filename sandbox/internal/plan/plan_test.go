@@ -2,7 +2,6 @@ package plan
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -58,19 +57,6 @@ func TestBlobTooBig(t *testing.T) {
 	}
 }
 
-func TestJSON(t *testing.T) {
-	text, err := json.Marshal(sample()[:3])
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `[{"wall":"a","call":1,"args":[{"int":7}],"may_fail":true},` +
-		`{"wall":"b","call":2,"args":[{"bytes":"aGkA"},{"table":["eAA=","eXoA"]}]},` +
-		`{"wall":"b","call":3,"args":[{"answer":1},{"bytes":"AQID"}]}]`
-	if string(text) != want {
-		t.Errorf("got  %s\nwant %s", text, want)
-	}
-}
-
 func TestKeep(t *testing.T) {
 	kept := sample().Keep(func(op Op) bool { return op.Wall == "b" })
 	if len(kept) != 2 || kept[1].Args[0].value != 0 || kept.Validate() != nil {
@@ -92,9 +78,6 @@ func TestValidate(t *testing.T) {
 		t.Error("seven arguments were taken")
 	}
 	if _, err := p.Blob(1, 2); err == nil {
-		t.Error("and encoded")
-	}
-	if _, err := json.Marshal(p); err == nil {
 		t.Error("and encoded")
 	}
 }

@@ -53,6 +53,10 @@ type Site struct {
 	// Unshare are CLONE_NEW* flags that the process itself must ask for (a forked
 	// template child); a process that was cloned into its namespaces has none.
 	Unshare uintptr
+	// Place is how many descriptors the process has to bring to their numbers, 0, 1, 2, …,
+	// by the plan's first calls; 0 says that they are there. Where each is to be found is
+	// for the applier to fill in: the first argument of call i is that of descriptor i.
+	Place int
 	// Network is the descriptor of the network namespace to join, or -1.
 	Network int
 	// Cgroups are descriptors of cgroup.procs files to write to.
@@ -80,6 +84,7 @@ type Site struct {
 // Build writes the plan of one container.
 func Build(spec sandbox.Spec, site Site) (plan.Plan, error) {
 	var p plan.Plan
+	place(&p, site.Place)
 	dieWithParent(&p)
 	if site.Unshare != 0 {
 		p.Call(Mounts, unix.SYS_UNSHARE, plan.Int(site.Unshare))
@@ -110,6 +115,21 @@ func Build(spec sandbox.Spec, site Site) (plan.Plan, error) {
 	p.Call(ParentDeath, unix.SYS_WRITE, plan.Int(site.Failures), plan.Bytes([]byte{WallsStand}), plan.Int(1))
 	program(&p, spec, site)
 	return p, nil
+}
+
+// place brings descriptors to their numbers and closes all others; standard streams are
+// those that an execve leaves open.
+func place(p *plan.Plan, count int) {
+	for fd := range count {
+		flags := 0
+		if fd > 2 {
+			flags = unix.O_CLOEXEC
+		}
+		p.Call(Descriptors, unix.SYS_DUP3, plan.Int(-1), plan.Int(fd), plan.Int(flags))
+	}
+	if count > 0 {
+		p.Call(Descriptors, unix.SYS_CLOSE_RANGE, plan.Int(count), plan.Int(uint32(math.MaxUint32)), plan.Int(0))
+	}
 }
 
 func folder(spec sandbox.Spec) string {

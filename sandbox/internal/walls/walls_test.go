@@ -26,7 +26,7 @@ var names = map[int]string{
 	unix.SYS_SETHOSTNAME: "sethostname", unix.SYS_PRLIMIT64: "prlimit64", unix.SYS_SETGROUPS: "setgroups", unix.SYS_SETRESGID: "setresgid",
 	unix.SYS_SETRESUID: "setresuid", unix.SYS_CAPSET: "capset", unix.SYS_LANDLOCK_CREATE_RULESET: "landlock_create_ruleset",
 	unix.SYS_LANDLOCK_RESTRICT_SELF: "landlock_restrict_self", unix.SYS_SECCOMP: "seccomp", unix.SYS_CLOSE_RANGE: "close_range",
-	unix.SYS_SETSID: "setsid", unix.SYS_EXECVE: "execve", unix.SYS_UNSHARE: "unshare",
+	unix.SYS_SETSID: "setsid", unix.SYS_EXECVE: "execve", unix.SYS_UNSHARE: "unshare", unix.SYS_DUP3: "dup3",
 }
 
 // TestOrder compares whole plans with the stories in testdata: what is called, for
@@ -52,7 +52,7 @@ func TestOrder(t *testing.T) {
 		Failures: 5, FirstControl: 4, Scopes: true, LastCap: 1, MaxNoFile: 512}
 	forked := site
 	forked.Unshare, forked.Scopes = unix.CLONE_NEWNS|unix.CLONE_NEWNET, false
-	forked.Network = -1
+	forked.Network, forked.Place = -1, 10
 	mapped := site
 	mapped.Mapped, mapped.Network, mapped.Cgroups, mapped.MaxProcesses = true, -1, nil, 20
 	for file, site := range map[string]Site{"privileged.plan": site, "forked.plan": forked, "mapped.plan": mapped} {

@@ -10,61 +10,25 @@ home = os.open("/proc/self/ns/pid", os.O_RDONLY)
 control = socket.socket(fileno=3)
 
 
-def answer_to(arg, answers, keep):
-    """The C value of one argument; what it points to is kept alive in keep."""
-    if "int" in arg:
-        return ctypes.c_long(arg["int"])
-    if "answer" in arg:
-        return ctypes.c_long(answers[arg["answer"]])
-    if "table" in arg:
-        texts = [ctypes.create_string_buffer(base64.b64decode(t)) for t in arg["table"]]
-        value = (ctypes.c_char_p * (len(texts) + 1))(*[ctypes.addressof(t) for t in texts], None)
-        keep.append(texts)
-    elif "program" in arg:
-        code = ctypes.create_string_buffer(base64.b64decode(arg["program"]))
-        value = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", (len(code) - 1) // 8, ctypes.addressof(code)))
-        keep.append(code)
-    else:
-        value = ctypes.create_string_buffer(base64.b64decode(arg.get("bytes") or ""))
-    keep.append(value)
-    return ctypes.byref(value)
-
-
-def apply(entry):
-    answers = []
-    for index, op in enumerate(entry["plan"]):
-        keep = []
-        answer = libc.syscall(ctypes.c_long(op["call"]), *[answer_to(a, answers, keep) for a in op["args"]])
-        if answer == -1 and not op.get("may_fail"):
-            os.write(entry["failures"], struct.pack("<QQ", index, ctypes.get_errno()))
-            os._exit(126)
-        answers.append(answer)
-
-
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 
 
-def apply_by_code(entry):
-    steps, code = base64.b64decode(entry["steps"]), base64.b64decode(entry["code"])
+def apply(entry, files):
+    steps, code = bytearray(base64.b64decode(entry["steps"])), base64.b64decode(entry["code"])
+    for i, fd in enumerate(files):
+        struct.pack_into("<q", steps, entry["source_at"] + i * entry["source_step"], fd)
     anonymous, fixed = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0x10
     libc.mmap(entry["steps_address"], len(steps), mmap.PROT_READ | mmap.PROT_WRITE, anonymous | fixed, -1, 0)
-    ctypes.memmove(entry["steps_address"], steps, len(steps))
+    ctypes.memmove(entry["steps_address"], bytes(steps), len(steps))
     at = libc.mmap(None, len(code), mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC, anonymous, -1, 0)
     ctypes.memmove(at, code, len(code))
     return ctypes.CFUNCTYPE(ctypes.c_long)(at + entry["code_entry"])()
 
 
 def child(entry, files):
-    high = [os.dup2(fd, 500 + i, inheritable=False) for i, fd in enumerate(files)]
-    for i, fd in enumerate(high):
-        os.dup2(fd, i)
-    os.closerange(len(files), 1024)
-    if entry["by_code"]:
-        apply_by_code(entry)
-    else:
-        apply(entry)
-    os.closerange(entry["first_control"] + 1, 1024)
+    apply(entry, [os.dup2(fd, 500 + i, inheritable=False) for i, fd in enumerate(files)])
+    os.closerange(entry["extra"], 1024)
     sys.argv = ["template"] + (entry["argv"] or [])
     exec(compile(entry["source"], "entry", "exec"), {"__name__": "__main__", "sys": sys})
     os._exit(0)

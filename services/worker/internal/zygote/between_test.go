@@ -36,16 +36,22 @@ func TestKilledBetweenForkAndAdopt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entry, err := c.(*process.Container).Enter()
+		read, write, err := pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		pidfd, err := z.enter(entry, Begin{})
+		entry, err := c.(*process.Container).Enter(read)
 		if err != nil {
 			t.Fatal(err)
 		}
+		_, pidfd, err := z.enter(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = read.Close()
 		_ = theirs.Close()
 		strike(pidfd, c)
+		_ = write.Close()
 		// It may have put its walls up before it was struck.
 		var wall *sandbox.WallError
 		if err := entry.Adopt(t.Context(), pidfd); err != nil && !errors.As(err, &wall) && !errors.Is(err, sandbox.ErrState) {
@@ -69,14 +75,19 @@ func TestGivenUpBeforeItBegan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entry, err := c.(*process.Container).Enter()
+	read, begin, err := pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, pidfd, begin, err := z.forkInto(entry)
+	entry, err := c.(*process.Container).Enter(read)
 	if err != nil {
 		t.Fatal(err)
 	}
+	pid, pidfd, err := z.enter(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = read.Close()
 	if group, err := unix.Getpgid(pid); err != nil || group != z.process.Pid() {
 		t.Errorf("group %d, %v", group, err)
 	}

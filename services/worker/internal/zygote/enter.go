@@ -2,7 +2,6 @@ package zygote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
@@ -32,7 +31,7 @@ type Begin struct {
 // is left to do with the container.
 func (z *Zygote) Enter(ctx context.Context, container sandbox.Container, begin Begin) error {
 	enters, ok := container.(interface {
-		Enter() (*process.Entry, error)
+		Enter(...*os.File) (*process.Entry, error)
 	})
 	if !ok {
 		return fmt.Errorf("enter container: %T cannot be entered", container)
@@ -40,7 +39,13 @@ func (z *Zygote) Enter(ctx context.Context, container sandbox.Container, begin B
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	entry, err := enters.Enter()
+	read, write, err := pipe()
+	if err != nil {
+		return fmt.Errorf("enter container: %w", err)
+	}
+	defer write.Close()
+	defer read.Close()
+	entry, err := enters.Enter(read)
 	if err != nil {
 		return err
 	}
@@ -48,55 +53,50 @@ func (z *Zygote) Enter(ctx context.Context, container sandbox.Container, begin B
 	if begin.Env == nil {
 		begin.Env = entry.Env
 	}
-	pidfd, err := z.enter(entry, begin)
+	told, err := begin.pack()
 	if err != nil {
 		return fmt.Errorf("enter container: %w", err)
 	}
+	_, pidfd, err := z.enter(entry)
+	if err != nil {
+		return fmt.Errorf("enter container: %w", err)
+	}
+	_ = read.Close()
+	// A step that failed has closed the other end: Adopt tells which.
+	_, _ = write.Write(told)
+	_ = write.Close()
 	return entry.Adopt(ctx, pidfd)
 }
 
-// enter forks the process, lets it begin, and returns its pidfd.
-func (z *Zygote) enter(entry *process.Entry, begin Begin) (*os.File, error) {
-	told, err := begin.pack()
-	if err != nil {
-		return nil, err
+// pipe is os.Pipe, but it blocks, as the process at one end of it expects.
+func pipe() (read, write *os.File, err error) {
+	var numbers [2]int
+	if err := unix.Pipe2(numbers[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, err
 	}
-	_, pidfd, write, err := z.forkInto(entry)
-	if err != nil {
-		return nil, err
-	}
-	defer write.Close()
-	// A step that failed has closed the other end: Adopt tells which.
-	_, _ = write.Write(told)
-	return pidfd, nil
+	return os.NewFile(uintptr(numbers[0]), "begin"), os.NewFile(uintptr(numbers[1]), "begin"), nil
 }
 
-// forkInto forks the process. It does not leave the zygote's process group before it is
-// told Begin over the pipe: until this process knows of it, it ends with the zygote.
-func (z *Zygote) forkInto(entry *process.Entry) (pid int, pidfd, begin *os.File, err error) {
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil { // os.Pipe's do not block
-		return 0, nil, nil, err
-	}
-	read, write := os.NewFile(uintptr(pipe[0]), "begin"), os.NewFile(uintptr(pipe[1]), "begin")
-	defer read.Close()
+// enter forks the process. It does not leave the zygote's process group before it is
+// told Begin: until this process knows of it, it ends with the zygote.
+func (z *Zygote) enter(entry *process.Entry) (pid int, pidfd *os.File, err error) {
 	pid, err = z.fork(func(ctx context.Context, t *template.Template) (int, error) {
 		return t.Enter(ctx, template.Entrance{
-			Steps: entry.Steps, StepsAddress: entry.StepsAddress, Code: entry.Code, CodeEntry: entry.CodeEntry,
-			FirstControl: entry.FirstControl, OutputLimit: z.tree.OutputLimit, Files: append(entry.Files, read),
+			Steps: entry.Steps, StepsAddress: entry.StepsAddress, SourceAt: entry.SourceAt, SourceStep: entry.SourceStep,
+			Code: entry.Code, CodeEntry: entry.CodeEntry, Begin: entry.Extra, OutputLimit: z.tree.OutputLimit, Files: entry.Files,
 		})
 	})
 	if err != nil {
-		return 0, nil, nil, errors.Join(err, write.Close())
+		return 0, nil, err
 	}
 	// It is our child: its number is its own until it is reaped.
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
 		_, _ = unix.Wait4(pid, nil, 0, nil)
-		return 0, nil, nil, errors.Join(fmt.Errorf("open process %d: %w", pid, err), write.Close())
+		return 0, nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
-	return pid, os.NewFile(uintptr(fd), "pidfd"), write, nil
+	return pid, os.NewFile(uintptr(fd), "pidfd"), nil
 }
 
 func (b Begin) pack() ([]byte, error) {
