@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hearth-run/hearth/hearth/internal/cli"
 )
@@ -80,4 +81,37 @@ func TestTasks(t *testing.T) {
 	}
 	h.task(t, 2, "both", append(bash, "--handler", "a.b"), "true")
 	h.task(t, 2, "nothing", bash)
+}
+
+// A task that failed is run again as often as it may be, for the reasons that were
+// named; one that has ended is removed when its time is over.
+func TestTaskRetries(t *testing.T) {
+	h := up(t)
+	witness := t.TempDir() + "/runs"
+	flags := func(more ...string) []string {
+		return append([]string{"--runtime", "bash", "--env", "WITNESS=" + witness, "--max-attempts", "2", "--wait"}, more...)
+	}
+	again := `echo ran >>"$WITNESS"; [ "$(wc -l <"$WITNESS")" -gt 1 ]`
+	h.task(t, 0, "again", flags(), again)
+	if out, _ := h.run(t, 0, "run", "get", "again"); !strings.Contains(strings.Join(strings.Fields(out), " "), "Attempt: 2") {
+		t.Errorf("after two attempts: %s", out)
+	}
+	if err := os.Remove(witness); err != nil {
+		t.Fatal(err)
+	}
+	h.task(t, 1, "never", flags("--retry-on", "NODE_LOST"), again)
+	if runs, err := os.ReadFile(witness); err != nil || string(runs) != "ran\n" {
+		t.Errorf("for a reason that was not named it ran %q %v", runs, err)
+	}
+	h.task(t, 2, "odd", flags("--retry-on", "BAD_LUCK"), "true")
+	h.task(t, 0, "brief", []string{"--runtime", "bash", "--ttl", "10ms"}, "true")
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		out, _ := h.run(t, 0, "run", "list", "-o", "name")
+		if !strings.Contains(out, "brief") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still there: %s", out)
+		}
+	}
 }

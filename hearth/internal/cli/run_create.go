@@ -24,6 +24,8 @@ type runCreateCmd struct {
 	IdleTimeout time.Duration     `help:"End the Run after this time without a call; 0 is never." default:"0s"`
 	Timeout     time.Duration     `help:"End the Run after this time in any case; 0 is never." default:"0s"`
 	MaxAttempts int32             `help:"How often its start may be tried; of a task, how often it may run." default:"1"`
+	RetryOn     []string          `help:"Reasons that are tried again, such as EXIT_NONZERO; without it every one that is not permanent." placeholder:"REASON"`
+	TTL         *time.Duration    `name:"ttl" help:"Remove the Run when it has ended this long ago; without it, it is kept until it is deleted."`
 	Wait        bool              `short:"w" help:"Return once the function can be called, or the task has ended, then with its exit code."`
 	WaitTimeout time.Duration     `help:"How long --wait waits; then the exit code is 124." default:"2m"`
 	namespaceFlag
@@ -76,7 +78,23 @@ func (c *runCreateCmd) check() error {
 	case c.Task && c.IdleTimeout != 0:
 		return usagef("--idle-timeout is for functions: end a task with --timeout")
 	}
+	if _, err := c.retryOn(); err != nil {
+		return err
+	}
 	return c.sourceFlags.check()
+}
+
+// retryOn makes reasons of their names.
+func (c *runCreateCmd) retryOn() ([]hearthv1.RunReason, error) {
+	var reasons []hearthv1.RunReason
+	for _, name := range c.RetryOn {
+		value, known := hearthv1.RunReason_value["RUN_REASON_"+name]
+		if !known || value == 0 {
+			return nil, usagef("--retry-on: there is no reason %s; docs/errors.md lists them", name)
+		}
+		reasons = append(reasons, hearthv1.RunReason(value))
+	}
+	return reasons, nil
 }
 
 func (c *runCreateCmd) spec(source *hearthv1.Source) *hearthv1.RunSpec {
@@ -86,8 +104,11 @@ func (c *runCreateCmd) spec(source *hearthv1.Source) *hearthv1.RunSpec {
 	} else {
 		spec.Mode = &hearthv1.RunSpec_Function{Function: &hearthv1.FunctionMode{Handler: c.Handler, IdleTimeout: duration(c.IdleTimeout)}}
 	}
-	if c.MaxAttempts != 1 {
-		spec.RetryPolicy = &hearthv1.RetryPolicy{MaxAttempts: c.MaxAttempts}
+	if c.TTL != nil {
+		spec.TtlAfterFinish = durationpb.New(*c.TTL)
+	}
+	if reasons, _ := c.retryOn(); c.MaxAttempts != 1 || len(reasons) > 0 { // check has seen the error
+		spec.RetryPolicy = &hearthv1.RetryPolicy{MaxAttempts: c.MaxAttempts, RetryableReasons: reasons}
 	}
 	return spec
 }
