@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -12,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/hearth-run/hearth/hearth/internal/cli"
 )
 
 // repository is a git repository with a working tree, served over HTTP on this
@@ -168,7 +165,7 @@ func TestGitSourceRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	h.hasty(t)
+	h.join(t, "hasty", "--runtime", "hasty", "--source-timeout", "300ms", "--workspace", filepath.Join(h.data, "workspace-hasty"))
 	for name, tc := range map[string]struct {
 		runtime string
 		args    []string
@@ -202,25 +199,4 @@ func TestGitSourceRefused(t *testing.T) {
 			t.Errorf("%s: left %v %v", dir, left, err)
 		}
 	}
-}
-
-// hasty adds a node that gives a source 300 ms.
-func (h *house) hasty(t *testing.T) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan int, 1)
-	errs := &safeBuffer{}
-	go func() {
-		shell := cli.Shell{In: strings.NewReader(""), Out: io.Discard, Err: errs, Environ: os.Environ()}
-		ended <- cli.Main(ctx, shell, []string{
-			"runtimed", "--runtime", "hasty", "--source-timeout", "300ms", "--listen", "127.0.0.1:0", "--control-plane", h.doors["controlplane"],
-			"--runtime-server", h.doors["bash"], "--workspace", filepath.Join(h.data, "workspace-hasty"), "--data", filepath.Join(h.data, "hasty"),
-		})
-	}()
-	t.Cleanup(func() {
-		stop()
-		if code := <-ended; code != 0 {
-			t.Errorf("the hasty node ended with %d: %s", code, errs)
-		}
-	})
 }
