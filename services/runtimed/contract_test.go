@@ -23,7 +23,6 @@ func TestServe(t *testing.T) {
 			}
 			h.start()
 			h.control.assign("run-1", 1, function(), 0)
-			h.hear("run-1#1 started")
 			h.hear("run-1#1 ready")
 			if !exists(filepath.Join(h.cfg.Workspace, "run-1", "app.py")) {
 				t.Error("the source is not where it belongs")

@@ -303,6 +303,28 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// That a load has begun is said only where it takes long.
+func TestStartIsSaidOfSlowLoads(t *testing.T) {
+	story(t, func(t *testing.T, h *house) {
+		h.control.assign("run-1", 1, function(), 0)
+		h.hear("run-1#1 ready")
+		h.runtime.set(func(f *runtimeFake) {
+			f.register = func(context.Context, *executorv1.RegisterFunctionRequest) error {
+				time.Sleep(time.Second)
+				return nil
+			}
+		})
+		h.control.assign("run-2", 1, function(), 0)
+		h.hear("run-2#1 ready")
+		h.control.edit(func() {
+			if want := []string{"run-1#1 ready", "run-2#1 started", "run-2#1 ready"}; !slices.Equal(h.control.reports, want) {
+				t.Errorf("%q, want %q", h.control.reports, want)
+			}
+		})
+		h.close()
+	})
+}
+
 // Many Runs together stay within the bound on polls.
 func TestManyRunsPollWithinBound(t *testing.T) {
 	story(t, func(t *testing.T, h *house) {

@@ -33,7 +33,9 @@ type owner struct {
 
 	// job is the present piece of work; the next one waits for its end.
 	job *job
-	// spoken is closed when the latest report was heard; voice ends them all.
+	// said is closed with the first report but that of the start. spoken is closed
+	// when the latest report was heard; voice ends them all.
+	said    chan struct{}
 	spoken  chan struct{}
 	voice   context.Context
 	silence context.CancelFunc
@@ -99,7 +101,7 @@ func bare(s *session, a *hearthv1.Assignment) *owner {
 	o := &owner{
 		session: s, a: a, log: s.log.With("run_uid", a.GetRunUid(), "attempt", a.GetAttempt()),
 		inbox: make(chan assignment.Event, 4), results: make(chan result), gone: make(chan struct{}),
-		lifetime: stopped(), poll: stopped(), answers: make(chan vigil.Answer), suspect: make(chan struct{}, 1),
+		lifetime: stopped(), poll: stopped(), answers: make(chan vigil.Answer), suspect: make(chan struct{}, 1), said: make(chan struct{}),
 	}
 	o.voice, o.silence = context.WithCancel(s.hard)
 	return o

@@ -96,14 +96,43 @@ func (o *owner) heed(a vigil.Answer) {
 	o.apply(assignment.Event{Kind: assignment.Fail, Reason: v.Reason, Message: upstream.Cut(v.Message), Drain: v.Reason == vigil.IdleTimeout})
 }
 
-// report says one thing to the control plane, after what was said before. Only
-// that it has started holds nothing up: it may be heard late, or not at all.
+// startQuiet is how long it is not worth saying that a function is being loaded:
+// the usual one is ready by then, and that says it too.
+const startQuiet = 100 * time.Millisecond
+
+// reportStarted holds nothing up: it may be heard late, or not at all.
+func (o *owner) reportStarted() {
+	req, _ := o.message(assignment.ReportStarted)
+	quiet := startQuiet
+	if o.a.GetSpec().GetTask() != nil {
+		quiet = 0
+	}
+	o.children.Go(func() {
+		timer := time.NewTimer(quiet)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			if !o.tell(req) {
+				o.deliver(result{event: assignment.Event{Kind: assignment.Refused}})
+			}
+		case <-o.said:
+		case <-o.gone:
+		}
+	})
+}
+
+// report says one thing to the control plane, after what was said before.
 func (o *owner) report(effect assignment.Effect) {
+	if effect == assignment.ReportStarted {
+		o.reportStarted()
+		return
+	}
 	req, last := o.message(effect)
 	previous, spoken := o.spoken, make(chan struct{})
-	if effect != assignment.ReportStarted {
-		o.spoken = spoken
+	if previous == nil {
+		close(o.said)
 	}
+	o.spoken = spoken
 	o.children.Go(func() {
 		defer close(spoken)
 		if previous != nil {
