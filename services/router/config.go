@@ -21,6 +21,8 @@ type Config struct {
 	QueueWait time.Duration `help:"How long a call waits when no worker has room; 0 refuses it at once." default:"0s"`
 	// PrepareWait is how long a call waits when no worker is ready and one is being prepared.
 	PrepareWait time.Duration `help:"How long a call waits for a worker that is being prepared, where none is ready; 0 refuses it at once." default:"60s"`
+	// GatherWait is how long after its start a router lets calls wait for a first worker.
+	GatherWait time.Duration `help:"How long after the start calls wait for a first worker; 0 refuses them at once." default:"10s"`
 	// QueueMax is how many calls may wait for room.
 	QueueMax int `help:"How many calls may wait for room." default:"1000"`
 	// ExecutionTimeout bounds a call whose client set no earlier deadline.
@@ -50,7 +52,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		DefaultMemory: 1 << 30, Fill: 0.9,
-		SessionWait: time.Minute, PrepareWait: time.Minute, QueueMax: 1000, ExecutionTimeout: time.Hour,
+		SessionWait: time.Minute, PrepareWait: time.Minute, GatherWait: 10 * time.Second, QueueMax: 1000, ExecutionTimeout: time.Hour,
 		Attempts: 4, ReplayBytes: 1 << 20,
 		ProbeEvery: 5 * time.Second, ProbeTimeout: 2 * time.Second, ProbeFailures: 3, Silence: 30 * time.Second,
 		Tombstones: 100_000, TombstoneAge: time.Hour,
@@ -70,6 +72,7 @@ func (c Config) Validate() error {
 	check(c.SessionWait > 0, "session_wait is %v: use more than 0", c.SessionWait)
 	check(c.QueueWait >= 0, "queue_wait is %v: use 0 or more", c.QueueWait)
 	check(c.PrepareWait >= 0, "prepare_wait is %v: use 0 or more", c.PrepareWait)
+	check(c.GatherWait >= 0, "gather_wait is %v: use 0 or more", c.GatherWait)
 	check(c.QueueMax >= 1, "queue_max is %d: use 1 or more; queue_wait=0 refuses at once", c.QueueMax)
 	check(c.ExecutionTimeout > 0, "execution_timeout is %v: use more than 0", c.ExecutionTimeout)
 	check(c.Attempts >= 1 && c.Attempts <= 64, "attempts is %d: use 1 to 64", c.Attempts)

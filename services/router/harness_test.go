@@ -58,6 +58,7 @@ func open(t testing.TB, wire bool, change ...func(*router.Config)) *house {
 func openWith(t testing.TB, wire bool, deps router.Deps, change ...func(*router.Config)) *house {
 	t.Helper()
 	cfg := router.Default()
+	cfg.GatherWait = 0 // every worker that comes is there before the first call
 	for _, c := range change {
 		c(&cfg)
 	}

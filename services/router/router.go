@@ -83,7 +83,7 @@ func New(cfg Config, deps Deps) (*Service, error) {
 
 func (s *Service) bounds() cluster.Config {
 	return cluster.Config{
-		SessionWait: s.cfg.SessionWait, QueueWait: s.cfg.QueueWait, PrepareWait: s.cfg.PrepareWait, QueueMax: s.cfg.QueueMax,
+		SessionWait: s.cfg.SessionWait, QueueWait: s.cfg.QueueWait, PrepareWait: s.cfg.PrepareWait, GatherWait: s.cfg.GatherWait, QueueMax: s.cfg.QueueMax,
 		Placement: placement.Config{Fill: s.cfg.Fill, Silence: s.cfg.Silence, Lease: 2 * s.cfg.ExecutionTimeout},
 		Sessions:  sessions.Config{Tombstones: s.cfg.Tombstones, Age: s.cfg.TombstoneAge},
 	}

@@ -37,6 +37,9 @@ type Config struct {
 	// PrepareWait is how long a call waits for a worker that is being prepared, where
 	// none is ready; 0: not at all.
 	PrepareWait time.Duration
+	// GatherWait is how long after the start calls wait for a first worker, which may
+	// not have found this router yet; 0: not at all.
+	GatherWait time.Duration
 	// QueueMax is how many calls may wait for room.
 	QueueMax  int
 	Placement placement.Config
@@ -57,6 +60,8 @@ type Cluster struct {
 	calls     map[string]*Call
 	holders   map[placement.Reservation]*Call
 	queue     []*Call // for room, in order of arrival
+	met       bool    // a worker has registered
+	born      time.Time
 }
 
 // Call is one execution from its arrival to its end.
@@ -78,7 +83,7 @@ func New(cfg Config, forget func(uri string), log *slog.Logger) *Cluster {
 	return &Cluster{
 		cfg: cfg, forget: forget, log: log,
 		placement: placement.New(cfg.Placement), sessions: sessions.New(cfg.Sessions),
-		warmth: warmth.New(), starts: map[string]map[string]int64{},
+		warmth: warmth.New(), starts: map[string]map[string]int64{}, born: time.Now(),
 		calls: map[string]*Call{}, holders: map[placement.Reservation]*Call{},
 	}
 }
@@ -185,6 +190,8 @@ func (c *Cluster) patience(refused error) time.Duration {
 		return c.cfg.QueueWait
 	case errors.Is(refused, placement.ErrPreparing):
 		return c.cfg.PrepareWait
+	case errors.Is(refused, placement.ErrNoWorker) && !c.met:
+		return c.cfg.GatherWait - time.Since(c.born)
 	}
 	return 0
 }

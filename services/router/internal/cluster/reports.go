@@ -14,6 +14,7 @@ import (
 func (c *Cluster) Worker(said placement.Worker, state placement.State) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.met = true
 	known := c.placement.Known(said.ID)
 	gone, err := c.placement.WorkerStatus(time.Now(), said, state)
 	if err != nil {
