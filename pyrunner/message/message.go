@@ -36,9 +36,9 @@ const (
 	Grow Kind = 5
 	// Enter makes a sibling of the template that is the first process of a pid
 	// namespace and enters a container, as package process of the sandbox says (Entry):
-	// steps, their address, where in them the numbers of the descriptors go (at, step),
-	// code, its entry, number of the descriptor over which it is told Begin, limit of an
-	// executor's output. With it come the entry's files, that one the last. Answer: Forked, or Refused with RefusedFork. Only the entry
+	// address of the steps and their length, code, its entry, number of the descriptor
+	// over which it is told Begin, limit of an
+	// executor's output. With it come the entry's files. Answer: Forked, or Refused with RefusedFork. Only the entry
 	// "zygote" of the package knows it.
 	Enter Kind = 6
 	// List asks for what is loaded. Answer: Listed.

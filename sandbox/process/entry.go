@@ -24,24 +24,21 @@ import (
 //     child of the driver (StartTemplate): then the container lives on without the
 //     template, and Wait tells the process's own wait status; otherwise it counts as
 //     killed.
-//  2. The process writes the number under which it has Files[i], 64-bit little-endian,
-//     into Steps at SourceAt + i × SourceStep. It maps Steps at StepsAddress (anonymous,
-//     private, fixed, readable and writable) and Code anywhere (executable; the same for
-//     every entry of a driver, so that a template can have it mapped already), and calls
-//     the C function at CodeEntry within Code, which takes nothing and returns 0. That
-//     makes Files the descriptors 0, 1, 2, … in their order, closes all others, puts up
-//     the walls and closes what it needed for that. When a step fails it says so and
-//     ends the process.
+//  2. The process brings Files to 3, 4, 5, … in their order, where they are not there
+//     anyway. It maps the last of them, StepsBytes long, at StepsAddress (private, fixed,
+//     readable and writable) and Code anywhere (executable; the same for every entry of a
+//     driver, so that a template can have it mapped already), and calls the C function at
+//     CodeEntry within Code, which takes nothing and returns 0. That makes the files but
+//     the last the descriptors 0, 1, 2, …, closes all others, puts up the walls and closes
+//     what it needed for that. When a step fails it says so and ends the process.
 //  3. Now the process is behind every wall; it has the Spec's standard streams and Files,
 //     and after them, from Extra on, the files that were given to Enter. Argv and Env of
 //     the Spec are its own to interpret.
 //  4. A pidfd of the process goes to Adopt: from the template, or opened by whoever can
 //     do so without a race, its parent.
 type Entry struct {
-	Steps        []byte `json:"steps"`
 	StepsAddress uint64 `json:"steps_address"`
-	SourceAt     int    `json:"source_at"`
-	SourceStep   int    `json:"source_step"`
+	StepsBytes   int    `json:"steps_bytes"`
 	Code         []byte `json:"code"`
 	CodeEntry    int    `json:"code_entry"`
 	Extra        int    `json:"extra"`
@@ -77,10 +74,7 @@ func (c *Container) Enter(extra ...*os.File) (*Entry, error) {
 	}
 	e := &Entry{launch: l, Env: c.spec.Env}
 	if err := e.write(extra); err != nil {
-		l.closeChildSide()
-		if e.told != nil {
-			_ = e.told.Close()
-		}
+		e.close()
 		return nil, fmt.Errorf("enter container %s: %w", c.spec.ID, err)
 	}
 	return e, nil
@@ -101,10 +95,17 @@ func (e *Entry) write(extra []*os.File) (err error) {
 	}
 	e.steps = steps.BeforeFork()
 	e.steps.Call(walls.Descriptors, unix.SYS_CLOSE_RANGE, plan.Int(l.site.FirstControl), plan.Int(e.Extra-1), plan.Int(0))
-	if e.Steps, err = e.steps.Returning().Blob(l.site.Failures, l.site.Failures); err != nil {
+	blob, err := e.steps.Returning().Blob(l.site.Failures, l.site.Failures)
+	if err != nil {
 		return err
 	}
-	e.StepsAddress, e.SourceAt, e.SourceStep = plan.Base, plan.ArgumentAt, plan.ArgumentStep
+	file, err := memoryFile("steps", blob)
+	if err != nil {
+		return err
+	}
+	l.ours = append(l.ours, file)
+	e.Files = append(e.Files, file)
+	e.StepsAddress, e.StepsBytes = plan.Base, len(blob)
 	e.Code, e.CodeEntry, err = initcode.Apply()
 	return err
 }
@@ -137,6 +138,10 @@ func (e *Entry) Close() {
 	c := e.launch.container
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e.close()
+}
+
+func (e *Entry) close() {
 	e.launch.closeChildSide()
 	if e.told != nil {
 		_ = e.told.Close()

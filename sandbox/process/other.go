@@ -62,13 +62,12 @@ func (*Template) Kill() error { return nil }
 
 // Entry is how a forked process enters a container; there is none on this platform.
 type Entry struct {
-	Steps                []byte
-	StepsAddress         uint64
-	SourceAt, SourceStep int
-	Code                 []byte
-	CodeEntry, Extra     int
-	Env                  []string
-	Files                []*os.File
+	StepsAddress     uint64
+	StepsBytes       int
+	Code             []byte
+	CodeEntry, Extra int
+	Env              []string
+	Files            []*os.File
 }
 
 // Adopt refuses.

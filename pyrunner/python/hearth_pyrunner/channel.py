@@ -5,12 +5,16 @@ from __future__ import annotations
 import array
 import os
 import socket
+import struct
 import threading
 from typing import List, Tuple
 
 from . import descriptors, framing, message
 
 Message = Tuple[int, List[message.Bytes]]
+
+# A frame of one chunk: length, kind, length of the field, field; the end.
+_ONE_NUMBER = struct.Struct(">QBIqQ")
 
 # For as many descriptors as come along with one message.
 MAX_DESCRIPTORS = 64
@@ -53,6 +57,11 @@ class Channel:
             if not descriptors.same(self._socket.fileno(), self._identity):
                 raise Gone("the control socket was closed or replaced")
             framing.write(self._socket.sendall, raw)
+
+    def tell(self, kind: int, number: int) -> None:
+        """Send a message of one number, as send does, by one call and little else: for a
+        process whose memory is a copy."""
+        os.write(self._socket.fileno(), _ONE_NUMBER.pack(13, kind, 8, number, 0))
 
     def close(self) -> None:
         """Let go of the socket, in a forked child that must not speak."""

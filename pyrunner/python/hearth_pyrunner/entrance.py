@@ -5,13 +5,13 @@ beginning. Package process of the sandbox states the contract (Entry)."""
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import os
-import struct
 import sys
 from typing import Any, List, Mapping, Optional, Tuple
 
-from . import birth, descriptors, executor, message, reseed, surroundings
+from . import birth, descriptors, executor, hugepages, message, reseed, surroundings
 
 # After the standard streams.
 CONTROL, LISTENER = 3, 4
@@ -42,18 +42,17 @@ class Door:
 
     def fork(self, fields: List[message.Bytes], files: List[int]) -> Tuple[int, Optional["Entrant"]]:
         """Fork for an Enter; see template.Door."""
-        address, at, step, entry, extra, limit = (message.number(fields[n]) for n in (1, 2, 3, 5, 6, 7))
+        address, size, entry, begin, limit = (message.number(fields[n]) for n in (0, 1, 3, 4, 5))
         if self.executor is None or limit != self._limit:
             self.executor, self._limit = executor.Executor(limit), limit
-        self._map(bytes(fields[4]), entry)
-        if any(fd <= target for target, fd in enumerate(files)):  # one would hit a later one
-            files[:] = [descriptors.raise_high(fd) for fd in files]
-        steps = bytearray(fields[0])
-        for n, fd in enumerate(files):
-            struct.pack_into("<q", steps, at + n * step, fd)
-        entrant = Entrant(self, bytes(steps), address, extra)
+        self._map(bytes(fields[2]), entry)
+        entrant = Entrant(self, files, address, size, begin)
         pid = self._fork.fork()
         return pid, entrant if pid == 0 else None
+
+    def settle(self) -> None:
+        """Make memory cheap to fork."""
+        hugepages.collapse()
 
     def forked(self) -> None:
         """Give the next one random numbers of its own."""
@@ -68,24 +67,28 @@ class Door:
         _libc.mprotect(at, len(code), mmap.PROT_READ | mmap.PROT_EXEC)
         self._code, self._apply = (code, entry), _FUNCTION(at + entry)
 
-    def pass_through(self, steps: bytes, address: int) -> None:
+    def pass_through(self, steps: int, address: int, size: int) -> None:
         """Make the calls. One that fails is told by the code, which ends the process."""
-        _libc.mmap(address, len(steps), mmap.PROT_READ | mmap.PROT_WRITE, _MAP | _MAP_FIXED, -1, 0)
-        ctypes.memmove(address, steps, len(steps))
+        _libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | _MAP_FIXED, steps, 0)
         self._apply()
-        _libc.munmap(address, len(steps))  # it names folders of the host
+        _libc.munmap(address, size)  # it names folders of the host
 
 
 class Entrant:
     """A forked process on its way to be a container's executor."""
 
-    def __init__(self, door: Door, steps: bytes, address: int, begin: int) -> None:
-        self._door, self._steps, self._address, self._begin = door, steps, address, begin
+    def __init__(self, door: Door, files: List[int], address: int, size: int, begin: int) -> None:
+        self._door, self._files, self._address, self._size, self._begin = door, files, address, size, begin
+        # Where they usually are: the zygote has nothing else so low.
+        self._placed = files == list(range(3, 3 + len(files)))
 
     def run(self) -> Any:
         """Enter and serve until the worker goes. Never returns."""
         try:
-            self._door.pass_through(self._steps, self._address)
+            gc.enable()
+            if not self._placed:
+                self._place()
+            self._door.pass_through(self._files[-1], self._address, self._size)
             self._wait()
             assert self._door.executor is not None
             self._door.executor.serve(CONTROL, LISTENER)
@@ -94,6 +97,11 @@ class Entrant:
         except BaseException:
             sys.excepthook(*sys.exc_info())
         os._exit(1)
+
+    def _place(self) -> None:
+        """Bring the files to where the steps look for them."""
+        high = [descriptors.raise_high(fd) for fd in self._files]
+        self._files = [os.dup2(fd, target) for target, fd in enumerate(high, 3)]
 
     def _wait(self) -> None:
         """Wait to be known to the worker; until then we end with the zygote's process

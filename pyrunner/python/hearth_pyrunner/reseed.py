@@ -22,7 +22,13 @@ def reseed() -> None:
 
 
 def _numpy(module: Any) -> None:
-    if module is not None:
+    """The global generator: its whole state at once, which costs a third of a seed."""
+    if module is None:
+        return
+    try:
+        words = sys.modules["numpy"].frombuffer(os.urandom(4 * 624), dtype="uint32")
+        module.set_state(("MT19937", words, 624))
+    except Exception:  # another generator was put in its place
         module.seed(list(os.urandom(64)))
 
 

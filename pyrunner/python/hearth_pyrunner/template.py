@@ -28,6 +28,9 @@ class Door(Protocol):
     def fork(self, fields: List[message.Bytes], files: List[int]) -> Tuple[int, Optional[Being]]:
         """Fork for an Enter: the number of the process, or 0 and what it is. Raises OSError."""
 
+    def settle(self) -> None:
+        """Do for all forks to come what can be done once the imports are frozen."""
+
     def forked(self) -> None:
         """Do for the next fork what nobody waits for."""
 
@@ -95,6 +98,8 @@ class Template:
         ended = process.end_children()
         gc.collect()
         gc.freeze()
+        if self._door is not None:
+            self._door.settle()
         ours = [self._conn.fileno(), *self._streams.ours()]
         opened = descriptors.listing(ours)
         self._conn.send(message.LOADED, process.threads(), len(ended), int(took * 1e6), *opened)
@@ -151,7 +156,7 @@ class Template:
             pid, entrant = self._door.fork(fields, files)
             if entrant is not None:
                 return entrant
-            self._conn.send(message.FORKED, pid)
+            self._conn.tell(message.FORKED, pid)
         except OSError as error:
             self._conn.send(message.REFUSED, message.FORK_FAILED, str(error))
         for fd in files:

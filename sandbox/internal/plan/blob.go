@@ -18,11 +18,6 @@ const (
 	opWords     = 9
 	wordBytes   = 8
 
-	// ArgumentAt is where the first argument of a blob's first call is, in bytes;
-	// ArgumentStep is from there to that of the next call.
-	ArgumentAt   = (headerWords + 2) * wordBytes
-	ArgumentStep = opWords * wordBytes
-
 	flagMayFail = 1 << 8
 	callFork    = -1
 	callReturn  = -2

@@ -53,9 +53,8 @@ type Site struct {
 	// Unshare are CLONE_NEW* flags that the process itself must ask for (a forked
 	// template child); a process that was cloned into its namespaces has none.
 	Unshare uintptr
-	// Place is how many descriptors the process has to bring to their numbers, 0, 1, 2, …,
-	// by the plan's first calls; 0 says that they are there. Where each is to be found is
-	// for the applier to fill in: the first argument of call i is that of descriptor i.
+	// Place is how many descriptors the process has to bring from 3, 4, 5, … to their
+	// numbers, 0, 1, 2, …, by the plan's first calls; 0 says that they are there.
 	Place int
 	// Network is the descriptor of the network namespace to join, or -1.
 	Network int
@@ -125,7 +124,7 @@ func place(p *plan.Plan, count int) {
 		if fd > 2 {
 			flags = unix.O_CLOEXEC
 		}
-		p.Call(Descriptors, unix.SYS_DUP3, plan.Int(-1), plan.Int(fd), plan.Int(flags))
+		p.Call(Descriptors, unix.SYS_DUP3, plan.Int(fd+3), plan.Int(fd), plan.Int(flags))
 	}
 	if count > 0 {
 		p.Call(Descriptors, unix.SYS_CLOSE_RANGE, plan.Int(count), plan.Int(uint32(math.MaxUint32)), plan.Int(0))

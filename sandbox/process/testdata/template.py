@@ -14,20 +14,19 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 
 
-def apply(entry, files):
-    steps, code = bytearray(base64.b64decode(entry["steps"])), base64.b64decode(entry["code"])
-    for i, fd in enumerate(files):
-        struct.pack_into("<q", steps, entry["source_at"] + i * entry["source_step"], fd)
-    anonymous, fixed = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0x10
-    libc.mmap(entry["steps_address"], len(steps), mmap.PROT_READ | mmap.PROT_WRITE, anonymous | fixed, -1, 0)
-    ctypes.memmove(entry["steps_address"], bytes(steps), len(steps))
+def apply(entry, steps):
+    anonymous, private, fixed = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.MAP_PRIVATE, 0x10
+    code = base64.b64decode(entry["code"])
+    libc.mmap(entry["steps_address"], entry["steps_bytes"], mmap.PROT_READ | mmap.PROT_WRITE, private | fixed, steps, 0)
     at = libc.mmap(None, len(code), mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC, anonymous, -1, 0)
     ctypes.memmove(at, code, len(code))
     return ctypes.CFUNCTYPE(ctypes.c_long)(at + entry["code_entry"])()
 
 
 def child(entry, files):
-    apply(entry, [os.dup2(fd, 500 + i, inheritable=False) for i, fd in enumerate(files)])
+    high = [os.dup2(fd, 500 + i) for i, fd in enumerate(files)]
+    numbers = [os.dup2(fd, 3 + i) for i, fd in enumerate(high)]
+    apply(entry, numbers[-1])
     os.closerange(entry["extra"], 1024)
     sys.argv = ["template"] + (entry["argv"] or [])
     exec(compile(entry["source"], "entry", "exec"), {"__name__": "__main__", "sys": sys})

@@ -82,8 +82,8 @@ func pipe() (read, write *os.File, err error) {
 func (z *Zygote) enter(entry *process.Entry) (pid int, pidfd *os.File, err error) {
 	pid, err = z.fork(func(ctx context.Context, t *template.Template) (int, error) {
 		return t.Enter(ctx, template.Entrance{
-			Steps: entry.Steps, StepsAddress: entry.StepsAddress, SourceAt: entry.SourceAt, SourceStep: entry.SourceStep,
-			Code: entry.Code, CodeEntry: entry.CodeEntry, Begin: entry.Extra, OutputLimit: z.tree.OutputLimit, Files: entry.Files,
+			StepsAddress: entry.StepsAddress, StepsBytes: entry.StepsBytes, Code: entry.Code, CodeEntry: entry.CodeEntry,
+			Begin: entry.Extra, OutputLimit: z.tree.OutputLimit, Files: entry.Files,
 		})
 	})
 	if err != nil {
