@@ -87,7 +87,7 @@ func unbuilt(cause error) []sandbox.Wall {
 func (d *Driver) probe(ctx context.Context, a *attempt) sandbox.Wall {
 	w := sandbox.Wall{Name: a.wall, Required: a.required, Stands: true, Detail: a.how}
 	if err := d.try(ctx, a); err != nil {
-		w.Stands, w.Detail = false, err.Error()+d.hint(err)
+		w.Stands, w.Detail = false, detail(a.wall, err)+d.hint(err)
 		return w
 	}
 	if a.wall == walls.Proc && d.machine.noProc != nil {
@@ -97,6 +97,21 @@ func (d *Driver) probe(ctx context.Context, a *attempt) sandbox.Wall {
 		w.Detail += ", in a user namespace"
 	}
 	return w
+}
+
+// detail is why a wall does not stand, in one line; of several control groups that
+// could not be made, its own.
+func detail(wall string, err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	if controller, isLimit := strings.CutSuffix(wall, "-limit"); isLimit {
+		own := slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+			return !strings.HasPrefix(l, "cgroup controller "+controller+":") && !strings.HasPrefix(l, "cgroup controller "+controller+" ")
+		})
+		if len(own) > 0 {
+			lines = own
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // try builds the walls of one attempt.
