@@ -12,6 +12,12 @@
 //	                       ▼ threads       └─ swept ◀──── exit or SIGKILL
 //	                     serve: the process itself answers; no template
 //
+// A template can grow another one, which begins with its imports and has surroundings
+// of its own: registrations without the start of an interpreter, trees of zygotes.
+//
+//	template ──Grow──▶ template ──Load──▶ …   (as its child, or as its sibling)
+//	    └──Enter──▶ executor in a container   (always a sibling; entry "zygote" only)
+//
 // A child is reseeded, leads a session of its own, adopts what its calls leave
 // behind and dies with its template. What the child then does is its mode:
 // "function" answers calls of one handler, "executor" runs pickled calls.

@@ -15,7 +15,7 @@ import traceback
 import unittest
 import uuid
 
-from hearth_pyrunner import baseline, channel, descriptors, message, process, reseed, stdio
+from hearth_pyrunner import baseline, birth, channel, descriptors, framing, hugepages, message, process, reseed, stdio, surroundings
 
 
 def forked(test):
@@ -278,3 +278,93 @@ class Parents(unittest.TestCase):
         os.waitpid(parent, 0)
         self.assertEqual(os.read(read, 1), b"")  # both ends are closed: the child is gone
         os.close(read)
+
+
+class Births(unittest.TestCase):
+    @forked
+    def test_a_sibling_is_our_parents(self):
+        read, write = os.pipe()
+        told = read_end, write_end = os.pipe()
+        middle = os.fork()
+        if middle == 0:
+            pid = birth.fork(birth.SIBLING)
+            if pid == 0:
+                os.write(write, str(os.getppid()).encode())
+                os._exit(7)
+            os.write(write_end, str(pid).encode())
+            os._exit(0)
+        os.waitpid(middle, 0)
+        pid = int(os.read(read_end, 100))
+        self.assertEqual(os.read(read, 100), str(os.getpid()).encode())
+        self.assertEqual(os.waitpid(pid, 0), (pid, 7 << 8))
+        for fd in (read, write, *told):
+            os.close(fd)
+
+    @forked
+    def test_what_modules_register_is_done(self):
+        first = birth.FirstFork()
+        done = []
+        os.register_at_fork(after_in_child=lambda: done.append("too early"))
+        first.begin()
+        for name in "ab":
+            os.register_at_fork(
+                before=lambda name=name: done.append("before " + name),
+                after_in_child=lambda name=name: done.append("child " + name),
+                after_in_parent=lambda name=name: done.append("parent " + name),
+            )
+        original, birth._CLONE_NEWPID = birth._CLONE_NEWPID, 0  # which needs rights
+        read, write = os.pipe()
+        pid = first.fork()
+        if pid == 0:
+            os.write(write, ", ".join(done).encode())
+            os._exit(0)
+        birth._CLONE_NEWPID = original
+        self.assertEqual(os.read(read, 1000), b"before b, before a, child a, child b")
+        self.assertEqual(done, ["before b", "before a", "parent a", "parent b"])
+        del done[:]
+        pid = os.fork()  # as for everybody else
+        if pid == 0:
+            os._exit(0 if done[-2:] == ["child a", "child b"] else 1)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+
+class Surroundings(unittest.TestCase):
+    @forked
+    def test_the_whole_environment_is_replaced(self):
+        os.environ["LOST"] = "1"
+        os.environ["TZ"] = "UTC"
+        time.tzset()
+        surroundings.take_environment([b"A=b=c", b"EMPTY=", b"TZ=XYZ3", "Ü=ü".encode()])
+        self.assertEqual(dict(os.environ), {"A": "b=c", "EMPTY": "", "TZ": "XYZ3", "Ü": "ü"})
+        self.assertEqual(time.tzname[0], "XYZ")
+        self.assertEqual(subprocess.run(["/bin/sh", "-c", "echo $A$LOST"], capture_output=True).stdout, b"b=c\n")
+        surroundings.take_environment([])
+        self.assertEqual((dict(os.environ), time.tzname[0]), ({}, "UTC"))
+
+    @forked
+    def test_streams_and_folder(self):
+        read, write = os.pipe()
+        surroundings.take("/", [], [os.dup(write), write])
+        os.write(1, b"out ")
+        os.write(2, b"err")
+        self.assertEqual((os.read(read, 100), os.getcwd()), (b"out err", "/"))
+        with self.assertRaises(OSError):
+            os.fstat(write)
+
+
+class HugePages(unittest.TestCase):
+    @forked
+    def test_memory_stays_what_it_is(self):
+        kept = [bytes([n]) * 5000 for n in range(256) for _ in range(8)]
+        self.assertGreaterEqual(hugepages.collapse(), 0)
+        self.assertTrue(all(piece == piece[:1] * 5000 for piece in kept))
+
+
+class OneNumber(unittest.TestCase):
+    @forked
+    def test_tell_is_send(self):
+        ours, theirs = socket.socketpair()
+        conn = channel.ControlChannel(theirs.detach())
+        for number in (0, 7, -1, 1 << 40):
+            conn.tell(message.FORKED, number)
+            self.assertEqual(ours.recv(1000), framing.encode(message.pack(message.FORKED, number)))
