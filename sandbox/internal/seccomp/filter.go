@@ -6,7 +6,7 @@ package seccomp
 
 import (
 	"encoding/binary"
-	"maps"
+	"math"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -16,12 +16,13 @@ import (
 type verdict int
 
 const (
-	deny         verdict = iota + 1 // EPERM
-	absent                          // ENOSYS, so that libraries take their older way
-	cloneFlags                      // EPERM with a namespace flag
-	personality                     // EPERM but for the two harmless values
-	ioctlRequest                    // EPERM for terminal injection
-	socketFamily                    // EAFNOSUPPORT but for a few families
+	permit       verdict = iota
+	deny                 // EPERM
+	absent               // ENOSYS, so that libraries take their older way
+	cloneFlags           // EPERM with a namespace flag
+	personality          // EPERM but for the two harmless values
+	ioctlRequest         // EPERM for terminal injection
+	socketFamily         // EAFNOSUPPORT but for a few families
 )
 
 // Options change the list.
@@ -44,22 +45,35 @@ const (
 	atArg1 = 24
 )
 
-// Filter is the BPF program, 8 bytes an instruction. Numbers are found by bisection:
-// the kernel walks every possible number when a filter is installed, and a list of
-// comparisons would make each start pay for its length.
+// Filter is the BPF program, 8 bytes an instruction. Numbers are found by bisection of
+// the ranges that are judged alike: the kernel translates the program and walks every
+// possible number when a filter is installed, so that each start pays for its length.
 func Filter(o Options) []byte {
 	a := &assembler{options: o}
 	a.emit(load, 0, 0, atArch)
 	a.emit(jumpEqual, 1, 0, auditArch)
 	a.emit(answer, 0, 0, unix.SECCOMP_RET_KILL_PROCESS)
 	a.emit(load, 0, 0, atCall)
-	// Above lie the x32 convention's numbers, and calls that are younger than this
-	// list: nobody has judged them, so they do not exist here.
-	a.emit(jumpAtLeast, 0, 1, newestJudged+1)
-	a.emit(answer, 0, 0, refuse(unix.ENOSYS))
-	table := calls()
-	a.bisect(slices.Sorted(maps.Keys(table)), table)
+	a.code = append(a.code, a.bisect(ranges(calls()))...)
 	return a.code
+}
+
+// judged is a range of numbers from first to the next one's first.
+type judged struct {
+	first uint32
+	as    verdict
+}
+
+// ranges cover every number. Above the newest that was judged lie the x32 convention's
+// numbers, and calls that are younger than this list: they do not exist here.
+func ranges(table map[uint32]verdict) []judged {
+	all := []judged{{0, table[0]}}
+	for n := uint32(1); n <= newestJudged; n++ {
+		if as := table[n]; as != all[len(all)-1].as {
+			all = append(all, judged{n, as})
+		}
+	}
+	return append(all, judged{newestJudged + 1, absent})
 }
 
 func refuse(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
@@ -84,28 +98,29 @@ func (a *assembler) emit(op uint16, yes, no uint8, k uint32) {
 	a.code = binary.LittleEndian.AppendUint32(a.code, k)
 }
 
-func (a *assembler) len() int { return len(a.code) / 8 }
-
-// bisect emits a search among sorted numbers; every path ends in an answer.
-func (a *assembler) bisect(numbers []uint32, table map[uint32]verdict) {
-	if len(numbers) == 1 {
-		a.emit(jumpEqual, 1, 0, numbers[0])
-		a.emit(answer, 0, 0, unix.SECCOMP_RET_ALLOW)
-		a.verdict(table[numbers[0]])
-		return
+// bisect is a search among ranges; every path ends in an answer.
+func (a *assembler) bisect(among []judged) []byte {
+	part := &assembler{options: a.options}
+	if len(among) == 1 {
+		part.verdict(among[0].as)
+		return part.code
 	}
-	middle := len(numbers) / 2
-	a.emit(jumpAtLeast, 0, 1, numbers[middle])
-	hole := a.len()
-	a.emit(jump, 0, 0, 0)
-	a.bisect(numbers[:middle], table)
-	binary.LittleEndian.PutUint32(a.code[hole*8+4:], uint32(a.len()-hole-1))
-	a.bisect(numbers[middle:], table)
+	middle := len(among) / 2
+	below, above := a.bisect(among[:middle]), a.bisect(among[middle:])
+	if n := len(below) / 8; n <= math.MaxUint8 {
+		part.emit(jumpAtLeast, uint8(n), 0, among[middle].first)
+	} else {
+		part.emit(jumpAtLeast, 0, 1, among[middle].first)
+		part.emit(jump, 0, 0, uint32(n))
+	}
+	return slices.Concat(part.code, below, above)
 }
 
 // verdict emits the judgement of one call, its number known.
 func (a *assembler) verdict(v verdict) {
 	switch v {
+	case permit:
+		a.emit(answer, 0, 0, unix.SECCOMP_RET_ALLOW)
 	case deny:
 		a.emit(answer, 0, 0, refuse(unix.EPERM))
 	case absent:

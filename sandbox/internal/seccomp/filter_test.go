@@ -125,7 +125,7 @@ func TestArguments(t *testing.T) {
 // TestDepth: the kernel walks the filter for every number when it is installed, and
 // for some calls each time; bisection keeps the way short.
 func TestDepth(t *testing.T) {
-	if n := len(Filter(Options{Netlink: true})) / 8; n > 512 {
+	if n := len(Filter(Options{Netlink: true})) / 8; n > 256 {
 		t.Errorf("%d instructions", n)
 	}
 }
