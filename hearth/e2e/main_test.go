@@ -164,7 +164,7 @@ func (h *house) lead(args []string) []string {
 	switch args[0] {
 	case "run", "node":
 		return append(args, "--control-plane", h.doors["controlplane"])
-	case "exec", "worker", "session":
+	case "exec", "worker", "session", "zygote":
 		return append(args, "--router", h.doors["router"])
 	case "invoke":
 		return append(args, "--gateway", h.doors["gateway"])

@@ -137,7 +137,7 @@ func (w *Worker) held() ([]string, []*serverless.HeldZygote) {
 	var list []*serverless.HeldZygote
 	for _, v := range w.zygotes.Held() {
 		ids = append(ids, v.ID)
-		list = append(list, &serverless.HeldZygote{CheckpointId: v.ID, Modules: v.Modules, ImportNanos: int64(v.Import)})
+		list = append(list, &serverless.HeldZygote{CheckpointId: v.ID, Modules: v.Needs, ImportNanos: int64(v.Import)})
 	}
 	return ids, list
 }

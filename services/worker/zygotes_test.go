@@ -176,7 +176,10 @@ func TestImportsAreLearned(t *testing.T) {
 // Containers that stand ready are found by calls, get the calls' own memory limit, and
 // count for nothing until then.
 func TestPool(t *testing.T) {
-	h := nursery(t, func(c *worker.Config) { c.ZygotePool, c.MaxContainers, c.Memory = 2, 1, 200<<20; c.DefaultMemory = 150 << 20 })
+	h := nursery(t, func(c *worker.Config) {
+		c.ZygotePool, c.MaxContainers, c.Memory = 2, 1, 200<<20
+		c.DefaultMemory = 150 << 20
+	})
 	defer h.stop()
 	h.await(t, "the pool", func(l *hearthv1.ListZygotesResponse) bool { return zygoteOf(l, hotset.Root).GetPooled() >= 1 })
 	if u, containers := h.worker.Utilization(); u.GetExecutorCount() != 0 || u.GetMemUsed() != 0 || len(containers) != 0 {

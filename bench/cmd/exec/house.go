@@ -78,6 +78,21 @@ func (h *house) stop() error {
 	return h.process.Stop()
 }
 
+// cpu is what hearth has used, with all that it ran and that has ended.
+func (h *house) cpu() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", h.process.PID()))
+	if err != nil {
+		return 0
+	}
+	_, fields, _ := strings.Cut(string(text), ") ")
+	var sum time.Duration
+	for _, field := range strings.Fields(fields)[11:15] { // its own, and its children's
+		ticks, _ := strconv.Atoi(field)
+		sum += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return sum
+}
+
 // idle reads what the containers that stand ready take, before the zygote of the
 // second function: of the kernel's account of their control group, and of memory that
 // their process shares with nobody.

@@ -21,14 +21,15 @@ type way struct {
 	pool    int
 	cold    bool
 	session bool
+	key     string // of --ways
 }
 
 // ways in an order in which two neighbours share a house.
 var ways = []way{
-	{name: "cold", pool: 0, cold: true},
-	{name: "from a zygote", pool: 0},
-	{name: "found ready", pool: 16},
-	{name: "session", pool: 16, session: true},
+	{name: "cold", pool: 0, cold: true, key: "cold"},
+	{name: "from a zygote", pool: 0, key: "zygote"},
+	{name: "found ready", pool: 16, key: "ready"},
+	{name: "session", pool: 16, session: true, key: "session"},
 }
 
 // row is one line of the table.
@@ -38,6 +39,7 @@ type row struct {
 	callers  int
 	load.Result
 	*seen
+	cpu time.Duration // of hearth and all that it ran
 }
 
 func measure(ctx context.Context, f flags) (err error) {
@@ -89,6 +91,9 @@ func build(ctx context.Context, named, dir string) (string, error) {
 func houses(ctx context.Context, f flags, program, data string) ([]row, error) {
 	var rows []row
 	for _, pool := range []int{0, 16} {
+		if !slices.ContainsFunc(ways, func(w way) bool { return w.pool == pool && slices.Contains(f.Ways, w.key) }) {
+			continue
+		}
 		h, err := open(ctx, program, data, pool)
 		if err != nil {
 			return nil, err
@@ -105,7 +110,7 @@ func houses(ctx context.Context, f flags, program, data string) ([]row, error) {
 func (h *house) all(ctx context.Context, f flags, pool int) ([]row, error) {
 	var rows []row
 	for _, w := range ways {
-		if w.pool != pool {
+		if w.pool != pool || !slices.Contains(f.Ways, w.key) {
 			continue
 		}
 		for _, fn := range functions {
@@ -141,11 +146,13 @@ func (h *house) one(ctx context.Context, f flags, w way, fn function, callers in
 		if round == 0 {
 			lasting = min(lasting, time.Second)
 		}
+		before := h.cpu()
 		result, err := load.Run(ctx, list, lasting)
 		if err != nil {
 			return row{}, err
 		}
 		if round > 0 {
+			r.cpu += h.cpu() - before
 			r.Result, r.seen = load.Merge(r.Result, result), merge(r.seen, s)
 		}
 	}
@@ -175,22 +182,23 @@ func (h *house) more(ctx context.Context, f flags) error {
 	for _, fn := range functions {
 		s := newSeen()
 		list := slices.Repeat([]load.Caller{caller(h.router, fn, false, "", s)}, 16)
+		before := h.cpu()
 		r, err := load.Run(ctx, list, f.Sustained)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("isolated calls sustained for %v, %s, 16 callers: %.0f/s, p50 %v, p99 %v (%s)\n", f.Sustained, fn.name, r.Rate(),
-			r.Quantile(0.5).Round(10*time.Microsecond), r.Quantile(0.99).Round(10*time.Microsecond), s.shares())
+		fmt.Printf("isolated calls sustained for %v, %s, 16 callers: %.0f/s, p50 %v, p99 %v, %v of CPU a call (%s)\n", f.Sustained, fn.name, r.Rate(),
+			r.Quantile(0.5).Round(10*time.Microsecond), r.Quantile(0.99).Round(10*time.Microsecond), ((h.cpu() - before) / time.Duration(len(r.Took))).Round(10*time.Microsecond), s.shares())
 	}
 	return nil
 }
 
 func show(rows []row) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\nway\tfunction\tcallers\tp50\tp99\tcalls/s\tstarts\t")
+	fmt.Fprintln(table, "\nway\tfunction\tcallers\tp50\tp99\tcalls/s\tCPU a call\tstarts\t")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%v\t%v\t%.0f\t%s\t\n", r.way, r.function.name, r.callers,
-			r.Quantile(0.5).Round(10*time.Microsecond), r.Quantile(0.99).Round(10*time.Microsecond), r.Rate(), r.shares())
+		fmt.Fprintf(table, "%s\t%s\t%d\t%v\t%v\t%.0f\t%v\t%s\t\n", r.way, r.function.name, r.callers,
+			r.Quantile(0.5).Round(10*time.Microsecond), r.Quantile(0.99).Round(10*time.Microsecond), r.Rate(), (r.cpu / time.Duration(len(r.Took))).Round(10*time.Microsecond), r.shares())
 	}
 	_ = table.Flush()
 }

@@ -51,7 +51,7 @@ func (m *Machine) normal(imports []string) []string {
 func (m *Machine) best(wanted []string, may func(*Set) bool) *Set {
 	var best *Set
 	for _, s := range m.sets {
-		if s.Phase != Live || !within(s.Modules, wanted) || !may(s) {
+		if s.Phase != Live || !within(m.Needs(s), wanted) || !may(s) {
 			continue
 		}
 		if best == nil || better(s, best) {
@@ -59,6 +59,14 @@ func (m *Machine) best(wanted []string, may func(*Set) bool) *Set {
 		}
 	}
 	return best
+}
+
+// Needs are the modules of a set that the root has not anyway.
+func (m *Machine) Needs(s *Set) []string {
+	if !slices.ContainsFunc(s.Modules, func(module string) bool { return m.loaded[module] }) {
+		return s.Modules
+	}
+	return slices.DeleteFunc(slices.Clone(s.Modules), func(module string) bool { return m.loaded[module] })
 }
 
 func better(a, b *Set) bool {

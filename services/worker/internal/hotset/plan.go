@@ -162,11 +162,14 @@ func (m *Machine) spoiled(s *Set) bool {
 }
 
 // parent is the live set within s that holds the most memory, its own parents'
-// included.
+// included; nil for the root.
 func (m *Machine) parent(s *Set) *Set {
+	if s.root() {
+		return nil
+	}
 	var best *Set
 	for _, p := range m.sorted() {
-		if p == s || p.Phase != Live || !within(p.Modules, s.Modules) {
+		if p == s || p.Phase != Live || !within(m.Needs(p), s.Modules) {
 			continue
 		}
 		if best == nil || cmp.Or(cmp.Compare(m.held(p), m.held(best)), cmp.Compare(len(p.Modules), len(best.Modules))) > 0 {

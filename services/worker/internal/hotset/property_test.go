@@ -100,12 +100,12 @@ func (w *world) call(t *rapid.T) {
 // oracle: a call starts from a live set within its imports, and no other saves more.
 func (w *world) oracle(t *rapid.T, imports []string, from, without string) {
 	wanted := w.m.normal(imports)
-	if from != "" && (w.live[from] == 0 || from == without || !within(w.m.Set(from).Modules, wanted)) {
+	if from != "" && (w.live[from] == 0 || from == without || !within(w.m.Needs(w.m.Set(from)), wanted)) {
 		t.Fatalf("%v starts from %q", imports, from)
 	}
 	for id := range w.live {
 		s := w.m.Set(id)
-		if id != without && within(s.Modules, wanted) && (from == "" || s.Import > w.m.Set(from).Import) {
+		if id != without && within(w.m.Needs(s), wanted) && (from == "" || s.Import > w.m.Set(from).Import) {
 			t.Fatalf("%v starts from %q, and %v saves more", imports, from, s.Modules)
 		}
 	}
@@ -128,7 +128,7 @@ func (w *world) grown(t *rapid.T) {
 	id := pick(t, w.grow)
 	delete(w.grow, id)
 	w.live[id] = int64(rapid.IntRange(1, 40).Draw(t, "MiB")) << 20
-	w.step(t, Event{Kind: Grown, Set: id, Facts: Facts{Import: time.Duration(rapid.IntRange(1, 500).Draw(t, "ms")) * time.Millisecond, Bytes: w.live[id]}})
+	w.step(t, Event{Kind: Grown, Set: id, Facts: Facts{Import: time.Duration(rapid.IntRange(1, 500).Draw(t, "ms")) * time.Millisecond, Bytes: w.live[id], Loaded: []string{"e"}}})
 }
 
 func (w *world) notGrown(t *rapid.T) {

@@ -13,6 +13,8 @@ import (
 type View struct {
 	hotset.Set
 	Counts
+	// Needs are the modules that a call must import for the set to be of use to it.
+	Needs                     []string
 	PrivateBytes, SharedBytes int64
 	Pid                       int
 	Rate                      float64
@@ -31,7 +33,7 @@ func (z *Zygotes) List() []View {
 
 // view copies a set; the caller holds mu.
 func (z *Zygotes) view(s *hotset.Set) View {
-	v := View{Set: *s, Rate: s.Rate(time.Now()), PrivateBytes: s.Bytes}
+	v := View{Set: *s, Needs: z.sets.Needs(s), Rate: s.Rate(time.Now()), PrivateBytes: s.Bytes}
 	if c := z.counts[s.ID]; c != nil {
 		v.Counts = *c
 	}

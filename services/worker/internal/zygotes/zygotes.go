@@ -89,6 +89,7 @@ type Zygotes struct {
 	live    map[string]*zygote
 	ready   map[string][]*pooled // the newest last
 	counts  map[string]*Counts
+	weights map[string]weight
 	life    context.Context // of effects; nil before Run and after
 	changed chan struct{}   // closed, and made anew, with each event
 }
@@ -106,6 +107,12 @@ type pooled struct {
 	forget context.CancelFunc
 }
 
+// weight is what the containers of one set take, and how many were made.
+type weight struct {
+	bytes int64
+	made  int
+}
+
 // Counts are the containers that calls got from one set.
 type Counts struct{ Forked, FoundReady int64 }
 
@@ -113,7 +120,7 @@ type Counts struct{ Forked, FoundReady int64 }
 func New(cfg Config, deps Deps) *Zygotes {
 	return &Zygotes{
 		cfg: cfg, deps: deps, sets: hotset.New(cfg.Config, cfg.Pins), live: map[string]*zygote{},
-		ready: map[string][]*pooled{}, counts: map[string]*Counts{}, changed: make(chan struct{}), begun: make(chan struct{}),
+		ready: map[string][]*pooled{}, counts: map[string]*Counts{}, weights: map[string]weight{}, changed: make(chan struct{}), begun: make(chan struct{}),
 	}
 }
 
