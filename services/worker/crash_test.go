@@ -15,10 +15,15 @@ import (
 	"syscall"
 	"testing"
 
+	"connectrpc.com/connect/v2"
+
+	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
+	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
 	"github.com/hearth-run/hearth/internal/kit/dial"
 	"github.com/hearth-run/hearth/services/worker"
+	"github.com/hearth-run/hearth/services/worker/internal/hotset"
 )
 
 // alone is what the test binary becomes when it is started as a worker.
@@ -37,6 +42,7 @@ func alone(folder, python string) {
 type life struct {
 	cmd    *exec.Cmd
 	client serverlessconnect.ExecutionServiceClient
+	rpc    *connect.Client
 	dialer *dial.Dialer
 }
 
@@ -66,7 +72,7 @@ func start(t *testing.T, folder string) *life {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.client = serverlessconnect.NewExecutionServiceClient(client)
+	l.client, l.rpc = serverlessconnect.NewExecutionServiceClient(client), client
 	return l
 }
 
@@ -137,8 +143,13 @@ func TestKilledWorker(t *testing.T) {
 		})
 	}
 	begun.Wait()
-	if len(processes(t, folder)) < 5 {
-		t.Error("the calls do not run: the check below would see nothing")
+	h.zygotes = hearthv1connect.NewZygoteServiceClient(first.rpc)
+	h.warm(t, "decimal")
+	h.await(t, "containers that stand ready", func(l *hearthv1.ListZygotesResponse) bool {
+		return zygoteOf(l, hotset.Root).GetPooled() > 0
+	})
+	if len(processes(t, folder)) < 5+2+1 {
+		t.Error("calls, zygotes and what stands ready do not run: the check below would see nothing")
 	}
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,9 @@ func (w *ward) privateBytes(b *testing.B, z *zygote.Zygote) (bytes int64) {
 		if pid == strconv.Itoa(z.Facts().Pid) || pid == strconv.Itoa(w.root.Facts().Pid) {
 			continue
 		}
+		for len(threadsOf(b, pid)) < 2 { // that of its log is the last that it does
+			runtime.Gosched()
+		}
 		text, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
 		if err != nil {
 			b.Fatal(err)
@@ -122,4 +126,12 @@ func (w *ward) privateBytes(b *testing.B, z *zygote.Zygote) (bytes int64) {
 		}
 	}
 	return bytes
+}
+
+func threadsOf(b *testing.B, pid string) []os.DirEntry {
+	threads, err := os.ReadDir("/proc/" + pid + "/task")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return threads
 }
