@@ -32,8 +32,9 @@
 //     checkpoint_id: what happened, not what was asked) and the budgets that hold at
 //     that moment; both are passed on to the client.
 //   - checkpoint_ids of its status are all that it may be asked to start from, zygotes
-//     included; they are posted again when they change. One that lists none is always
-//     asked for cold starts.
+//     included; they are posted again when they change, and with every utilization. Of
+//     one that lists none no checkpoint is asked; what it starts from is its own choice
+//     all the same.
 //   - A message without data may come first, as soon as the container is known: it
 //     tells the ids and is not passed on. success on the last message says whether the
 //     session's container lives on.
@@ -45,7 +46,10 @@
 //
 // # Where a start is chosen
 //
-// dispatch.checkpoint is the one place that names a checkpoint, and
-// placement.Request.Checkpoint the one wish that moves a call towards workers that
-// hold it, as far as they have room.
+// The worker chooses what a container starts from, by the imports that are sent along,
+// unless the call is to start cold. dispatch.checkpoint is the one place that names a
+// checkpoint: the client's own, or a catalogue's. placement.Request.Checkpoint moves a
+// call to workers that hold what the client has named, as far as they have room;
+// placement.Request.Warm inclines it to those where its imports are done, as far as load
+// allows (docs/decisions/0007-zygotes.md).
 package router
