@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,4 +115,38 @@ func TestTaskRetries(t *testing.T) {
 			t.Fatalf("still there: %s", out)
 		}
 	}
+}
+
+// A task whose house was killed is lost: what runs again is its next attempt, and
+// none where the user has left the reason out.
+func TestTaskOfAKilledHouse(t *testing.T) {
+	data, folder := t.TempDir(), t.TempDir()
+	first := spawn(t, data)
+	for name, flags := range map[string][]string{"once": {"--runtime", "bash", "--retry-on", "EXIT_NONZERO"}, "twice": {"--runtime", "bash"}} {
+		witness := filepath.Join(folder, name)
+		first.task(t, 0, name, flags, `echo ran >>`+witness+`; [ "$(wc -l <`+witness+`)" -gt 1 ] || exec sleep 600`)
+		for ran(witness) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if err := first.process.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	first.stop()
+	again := spawn(t, data)
+	if _, stderr := again.run(t, 1, "run", "wait", "once", "--timeout", "30s"); !strings.Contains(stderr, "EXECUTION_LOST") {
+		t.Errorf("a lost task: %s", stderr)
+	}
+	if out, _ := again.run(t, 0, "run", "wait", "twice", "--timeout", "30s", "-o", "json"); !strings.Contains(out, `"attempt": 2`) {
+		t.Errorf("after the second life: %s", out)
+	}
+	if once, twice := ran(filepath.Join(folder, "once")), ran(filepath.Join(folder, "twice")); once != 1 || twice != 2 {
+		t.Errorf("ran %d and %d times, want 1 and 2", once, twice)
+	}
+}
+
+// ran is how many lines a witness has.
+func ran(witness string) int {
+	text, _ := os.ReadFile(witness)
+	return strings.Count(string(text), "\n")
 }

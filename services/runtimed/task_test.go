@@ -60,6 +60,28 @@ func TestTaskResultWaits(t *testing.T) {
 	})
 }
 
+// A node whose Runtime Server was started anew with it does not run a task a second
+// time in the same attempt: that one is lost.
+func TestTaskIsNotRepeated(t *testing.T) {
+	story(t, func(t *testing.T, h *house) {
+		h.control.assign("run-1", 1, task(), 0)
+		h.hear("run-1#1 started")
+		time.Sleep(time.Second)
+		// The lease ends while the control plane is away; the node comes back as another.
+		h.control.edit(func() { h.control.down = true })
+		h.runtime.set(func(f *runtimeFake) { clear(f.tasks); f.down = true })
+		time.Sleep(2 * h.control.lease)
+		h.runtime.set(func(f *runtimeFake) { f.down = false })
+		h.control.edit(func() { h.control.down = false })
+		h.hear("run-1#1 failed EXECUTION_LOST")
+		calls := h.runtime.asked()
+		if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "execute run-1.1" })); n != 1 {
+			t.Errorf("executed %d times", n)
+		}
+		h.close()
+	})
+}
+
 func TestTaskEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lifetime time.Duration

@@ -16,7 +16,6 @@ import (
 	"github.com/hearth-run/hearth/services/runtimed/internal/assignment"
 	"github.com/hearth-run/hearth/services/runtimed/internal/digest"
 	"github.com/hearth-run/hearth/services/runtimed/internal/ledger"
-	"github.com/hearth-run/hearth/services/runtimed/internal/outputs"
 	"github.com/hearth-run/hearth/services/runtimed/internal/source"
 	"github.com/hearth-run/hearth/services/runtimed/internal/upstream"
 )
@@ -140,50 +139,6 @@ func (o *owner) registration() *executorv1.RegisterFunctionRequest {
 // seconds rounds up: a bound below a second is not "without bound".
 func seconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
-// execute runs the task to its end, or finds the one that a former process began.
-func (o *owner) execute(ctx context.Context) result {
-	spec := o.a.GetSpec()
-	req := &executorv1.ExecuteRequest{
-		Id:         fmt.Sprintf("%s.%d", o.a.GetRunUid(), o.a.GetAttempt()),
-		Args:       spec.GetTask().GetArgs(),
-		Env:        spec.GetEnv(),
-		WorkingDir: o.prepared.Dir,
-		Entrypoint: spec.GetTask().GetEntrypoint(),
-		// The node ends it by the lifetime that is left. This is for the case that
-		// no node is left, and the same in every repeat.
-		TimeoutSeconds: seconds(spec.GetTimeout().AsDuration()),
-	}
-	rec := ledger.Record{RunUID: o.a.GetRunUid(), Attempt: o.a.GetAttempt(), SourceIdentity: o.prepared.Identity, ExecutionID: req.GetId()}
-	if err := o.ledger.Put(rec); err != nil {
-		return failed(ctx, err)
-	}
-	res, err := o.server.Execute(ctx, req)
-	if err != nil {
-		return failed(ctx, err)
-	}
-	finished := o.outcome(res)
-	return result{event: assignment.Event{Kind: assignment.Ended}, keep: func() { o.finished = finished }}
-}
-
-func (o *owner) outcome(res *executorv1.StatusResponse) *hearthv1.TaskFinished {
-	out := &hearthv1.TaskFinished{
-		ExitCode:       res.GetExitCode(),
-		Stdout:         tail(res.GetStdout()),
-		Stderr:         tail(res.GetStderr()),
-		ErrorMessage:   upstream.Cut(res.GetErrorMessage()),
-		SourceIdentity: o.prepared.Identity,
-	}
-	values, err := outputs.Read(o.prepared.Dir)
-	if err != nil {
-		if out.ErrorMessage == "" {
-			out.ErrorMessage = upstream.Cut(err.Error())
-		}
-		return out
-	}
-	out.Outputs = values
-	return out
-}
-
 // clean undoes whatever the ledger says was begun, and removes the folder. What
 // the Runtime Server does not hear in time is left to the sweep.
 func (o *owner) clean(end assignment.State) func(context.Context) result {
@@ -244,13 +199,4 @@ func (o *owner) undoOnce(ctx context.Context, rec ledger.Record, drain time.Dura
 		return o.server.Forget(ctx, rec.ExecutionID)
 	}
 	return nil
-}
-
-// tail keeps the end of an output within the bound of a report.
-func tail(s string) string {
-	const most = 1 << 20
-	if len(s) > most {
-		s = s[len(s)-most:]
-	}
-	return validUTF8(s)
 }

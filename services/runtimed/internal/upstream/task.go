@@ -19,29 +19,31 @@ var refusals = map[connect.Code]string{
 	connect.CodeAlreadyExists:   ExecutionLost,
 }
 
-// Execute starts a task, or finds the one that was started before, and waits for
-// its end. The contract has no call that waits, so it asks, at first often.
+// Start starts a task, or finds the one that was started before.
 // Errors: *Failure, ctx's cause.
-func (s *Server) Execute(ctx context.Context, req *executorv1.ExecuteRequest) (*executorv1.StatusResponse, error) {
+func (s *Server) Start(ctx context.Context, req *executorv1.ExecuteRequest) error {
 	p := s.patience()
 	for {
 		err := s.short(ctx, func(ctx context.Context) error { _, err := s.Runtime.Execute(ctx, req); return err })
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		if err == nil {
-			return s.await(ctx, req.GetId())
+			return nil
 		}
 		if reason := refusals[code(err)]; reason != "" {
-			return nil, &Failure{reason, Text(err)}
+			return &Failure{reason, Text(err)}
 		}
 		if err := p.again(ctx, err); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
 
-func (s *Server) await(ctx context.Context, id string) (*executorv1.StatusResponse, error) {
+// Await waits for the end of a task that was started. The contract has no call
+// that waits, so it asks, at first often.
+// Errors: *Failure, ctx's cause.
+func (s *Server) Await(ctx context.Context, id string) (*executorv1.StatusResponse, error) {
 	p := s.patience()
 	for wait := 5 * time.Millisecond; ; wait = min(wait*3/2, time.Second) {
 		var res *executorv1.StatusResponse
