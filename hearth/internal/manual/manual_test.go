@@ -74,8 +74,10 @@ var (
 // Every test that the page of walls names is there.
 func TestWallsHaveTests(t *testing.T) {
 	have := map[string]bool{}
-	sources(t, "sandbox", true, func(text string) { note(have, text) })
-	sources(t, "sandbox", false, func(text string) { note(have, text) })
+	for _, folder := range []string{"sandbox", "services/worker", "pyrunner"} {
+		sources(t, folder, true, func(text string) { note(have, text) })
+		sources(t, folder, false, func(text string) { note(have, text) })
+	}
 	seen := 0
 	for line := range strings.Lines(page(t, "security.md")) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
