@@ -42,6 +42,7 @@ type house struct {
 	wire     bool
 	dialer   *dial.Dialer
 	service  *router.Service
+	rpc      *connect.Client
 	proxy    serverlessconnect.ProxyServiceClient
 	registry serverlessconnect.RegistryServiceClient
 	admin    hearthv1connect.ExecutionAdminServiceClient
@@ -78,6 +79,7 @@ func openWith(t testing.TB, wire bool, deps router.Deps, change ...func(*router.
 	})
 	t.Cleanup(h.stop)
 	client := h.connect(h.dialer, h.mount("router", wire, h.service.Register))
+	h.rpc = client
 	h.proxy = serverlessconnect.NewProxyServiceClient(client)
 	h.registry = serverlessconnect.NewRegistryServiceClient(client)
 	h.admin = hearthv1connect.NewExecutionAdminServiceClient(client)
