@@ -4,6 +4,7 @@ package command
 import (
 	"log/slog"
 	"os"
+	"runtime"
 
 	"github.com/alecthomas/kong"
 
@@ -30,5 +31,13 @@ func Parse(target any, flags *Flags, listen string) (*kong.Kong, *slog.Logger) {
 	parser.FatalIfErrorf(config.CheckEnviron(parser, os.Environ()))
 	log, err := logs.New(os.Stderr, flags.Log)
 	parser.FatalIfErrorf(err)
+	if _, set := os.LookupEnv("GOMAXPROCS"); !set {
+		yield()
+	}
 	return parser, log
 }
+
+// yield leaves half of the cores to functions: a Runtime Server hands over what
+// they take and give, and pays for each further core with threads that wake each
+// other for every call.
+func yield() { runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)) }

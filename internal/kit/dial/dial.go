@@ -30,6 +30,9 @@ type Dialer struct {
 	http      map[key]*http.Client
 }
 
+// dialTimeout is how long a connection may take to come about.
+const dialTimeout = 5 * time.Second
+
 type key struct {
 	address string
 	h2      bool
@@ -92,9 +95,17 @@ func (d *Dialer) HTTP(address string, h2 bool) (*http.Client, string, error) {
 	defer d.mu.Unlock()
 	k := key{address, h2}
 	if d.http[k] == nil {
-		d.http[k] = &http.Client{Transport: cancelling{d.transport(socket, h2)}}
+		d.http[k] = &http.Client{Transport: roundTripper(cancelling{d.transport(socket, h2)}, socket, h2)}
 	}
 	return d.http[k], base, nil
+}
+
+// roundTripper lets small calls over a unix socket go the direct way.
+func roundTripper(t cancelling, socket string, h2 bool) http.RoundTripper {
+	if socket == "" || h2 {
+		return t
+	}
+	return &direct{cancelling: t, socket: socket, dialer: net.Dialer{Timeout: dialTimeout}}
 }
 
 // split returns the base URL of an address, and the socket's path if it is one.
@@ -124,7 +135,7 @@ func (d *Dialer) transport(socket string, h2 bool) *http.Transport {
 		DisableCompression:  true,
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
 	}
-	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	dialer := &net.Dialer{Timeout: dialTimeout}
 	t.DialContext = dialer.DialContext
 	if socket != "" {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
