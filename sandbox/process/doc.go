@@ -16,7 +16,9 @@
 //	Destroy ─▶ kill, wait, remove the group, prove that it is empty
 //
 // A process that a template forked takes the same steps by itself (Entry), and is a
-// container like any other from then on.
+// container like any other from then on. A template (StartTemplate) is a child of the
+// driver's thread too, and so is what it forks (CLONE_PARENT): neither outlives the
+// driver, and no container ends with the template that it came from.
 //
 // What must not outlive the owning process does not: each first process asks the
 // kernel to be killed when the thread that cloned it ends, and that thread lives as

@@ -9,7 +9,7 @@ import gc
 import mmap
 import os
 import sys
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import List, Mapping, Optional, Tuple
 
 from . import birth, descriptors, executor, hugepages, message, reseed, surroundings
 
@@ -40,7 +40,7 @@ class Door:
         self._code: Tuple[bytes, int] = (b"", 0)
         self._apply = _FUNCTION()
 
-    def fork(self, fields: List[message.Bytes], files: List[int]) -> Tuple[int, Optional["Entrant"]]:
+    def fork(self, fields: List[message.Bytes], files: List[int]) -> int:
         """Fork for an Enter; see template.Door."""
         address, size, entry, begin, limit = (message.number(fields[n]) for n in (0, 1, 3, 4, 5))
         if self.executor is None or limit != self._limit:
@@ -48,7 +48,9 @@ class Door:
         self._map(bytes(fields[2]), entry)
         entrant = Entrant(self, files, address, size, begin)
         pid = self._fork.fork()
-        return pid, entrant if pid == 0 else None
+        if pid == 0:
+            entrant.run()
+        return pid
 
     def settle(self) -> None:
         """Make memory cheap to fork."""
@@ -82,7 +84,7 @@ class Entrant:
         # Where they usually are: the zygote has nothing else so low.
         self._placed = files == list(range(3, 3 + len(files)))
 
-    def run(self) -> Any:
+    def run(self) -> None:
         """Enter and serve until the worker goes. Never returns."""
         try:
             gc.enable()
@@ -119,8 +121,9 @@ class Entrant:
         if kind != message.BEGIN:
             raise message.Malformed(f"the beginning is of kind {kind}")
         os.setsid()
-        names = {bytes(variable).partition(b"=")[0] for variable in variables}
-        for name, value in self._door.variables.items():
-            if os.fsencode(name) not in names:
-                variables.append(os.fsencode(f"{name}={value}"))
+        if self._door.variables:
+            names = {bytes(variable).partition(b"=")[0] for variable in variables}
+            for name, value in self._door.variables.items():
+                if os.fsencode(name) not in names:
+                    variables.append(os.fsencode(f"{name}={value}"))
         surroundings.take_environment(variables)

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import faulthandler
 import sys
-from typing import Any, Callable, Dict, List
+from typing import TYPE_CHECKING, Callable, Dict, List
+
+if TYPE_CHECKING:
+    from . import template
 
 CONTROL = 3
 
@@ -46,10 +49,10 @@ def _zygote() -> Run:
     return run
 
 
-def _live(being: Any) -> None:
-    """Be a template, and after a fork whatever the forked process is."""
-    while being is not None:
-        being = being.run()
+def _live(process: template.Template) -> None:
+    """Be a template, and after a fork the one that was grown."""
+    while True:
+        process = process.run()
 
 
 def _executor() -> Run:

@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 import time
-from typing import Any, Callable, List, Mapping, Optional, Protocol, Set, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Protocol, Set
 
 from . import birth, channel, descriptors, loader, message, process, reseed, stdio, surroundings
 
@@ -17,16 +17,12 @@ from . import birth, channel, descriptors, loader, message, process, reseed, std
 Load = Callable[[List[message.Bytes]], Any]
 
 
-# What a forked process is: it has run(), which returns what a further fork has made of
-# the process, or never.
-Being = Any
-
-
 class Door(Protocol):
     """What children enter containers by."""
 
-    def fork(self, fields: List[message.Bytes], files: List[int]) -> Tuple[int, Optional[Being]]:
-        """Fork for an Enter: the number of the process, or 0 and what it is. Raises OSError."""
+    def fork(self, fields: List[message.Bytes], files: List[int]) -> int:
+        """Fork for an Enter and return the process's number, here alone: the process goes
+        through the door and never comes back. Raises OSError."""
 
     def settle(self) -> None:
         """Do for all forks to come what can be done once the imports are frozen."""
@@ -55,9 +51,9 @@ class Template:
         self._children: Set[int] = set()
         self._loaded: Any = None
 
-    def run(self) -> Being:
+    def run(self) -> "Template":
         """Do as told until the other side goes; then nothing of ours is left. Returns
-        only in a forked process, what that is."""
+        only in a forked process, what that is: a template of its own."""
         try:
             return self._run()
         except (channel.Closed, BrokenPipeError, ConnectionResetError):
@@ -67,7 +63,7 @@ class Template:
             self._abort(error)
             raise
 
-    def _run(self) -> Being:
+    def _run(self) -> "Template":
         process.adopt_orphans()
         while True:
             kind, fields = self._conn.receive()
@@ -76,9 +72,9 @@ class Template:
                 # process group of the template that we come from, and end with it.
                 os.setsid()
                 self._leads = True
-            forked = self._steps[kind](self, fields)
-            if forked is not None:
-                return forked
+            grown = self._steps[kind](self, fields)
+            if grown is not None:
+                return grown
 
     def _load(self, fields: List[message.Bytes]) -> None:
         mode = message.text(fields[0])
@@ -147,22 +143,18 @@ class Template:
         reseed.reseed()
         return Template(control, self._modes, self._door, leads)
 
-    def _enter(self, fields: List[message.Bytes]) -> Optional[Being]:
-        """Fork a process that enters a container. The parent answers."""
+    def _enter(self, fields: List[message.Bytes]) -> None:
+        """Fork a process that enters a container."""
         files = self._conn.take_descriptors()
         if self._door is None:
             raise message.Malformed("this template has no door")
         try:
-            pid, entrant = self._door.fork(fields, files)
-            if entrant is not None:
-                return entrant
-            self._conn.tell(message.FORKED, pid)
+            self._conn.tell(message.FORKED, self._door.fork(fields, files))
         except OSError as error:
             self._conn.send(message.REFUSED, message.FORK_FAILED, str(error))
         for fd in files:
             os.close(fd)
         self._door.forked()
-        return None
 
     def _become(self, control: int) -> None:
         """Be a child: never returns into the template's loop."""
