@@ -53,7 +53,7 @@ func factory() sandboxtest.Factory {
 			_, err := process.Sweep(root, 10*time.Second)
 			return err
 		},
-		Leftovers: process.Leftovers, Lives: 50,
+		Leftovers: process.Leftovers, Lives: 30,
 		Memory: true, Pids: true, CPU: true, OwnUser: true,
 	}
 }
