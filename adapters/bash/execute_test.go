@@ -1,7 +1,9 @@
 package bash_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,6 +176,47 @@ func TestExecutionLife(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// What an attempt of a Run writes is in the Run's log, that of the next attempt
+// behind it; an execution of nothing that is a Run has no log.
+func TestExecutionsLog(t *testing.T) {
+	h := open(t)
+	for _, id := range []string{"run-1.1", "run-1.2", "loner", "a/run-1.3"} {
+		req := &executorv1.ExecuteRequest{Id: id, Args: []string{"echo out " + filepath.Base(id) + "; printf err >&2"}}
+		if _, err := h.runtime.Execute(context.Background(), req); err != nil {
+			t.Fatal(err)
+		}
+		if res := h.ended(id); res.GetExitCode() != 0 {
+			t.Errorf("%s: %v", id, res)
+		}
+	}
+	logs := filepath.Join(h.workspace, ".hearth", "logs")
+	if left, err := os.ReadDir(logs); err != nil || len(left) != 1 {
+		t.Errorf("logs: %v, %v", left, err)
+	}
+	data, err := os.ReadFile(filepath.Join(logs, "run-1.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]string{}
+	last := 0
+	for line := range bytes.Lines(data) {
+		var e struct {
+			Run     string `json:"run_uid"`
+			Stream  string
+			Message string
+			Seq     int
+		}
+		if err := json.Unmarshal(line, &e); err != nil || e.Run != "run-1" || e.Seq != last+1 {
+			t.Errorf("%s: %v", line, err)
+		}
+		last = e.Seq
+		of[e.Stream] += e.Message + "|"
+	}
+	if of["stdout"] != "out run-1.1|out run-1.2|" || of["stderr"] != "err|err|" {
+		t.Errorf("%q", of)
+	}
+}
 
 // A server that stops in the middle of executions leaves nothing of them: open's
 // cleanup waits for Run and the keeper's Close finds any process that is left.

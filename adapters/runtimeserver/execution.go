@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hearth-run/hearth/adapters/internal/process"
+	"github.com/hearth-run/hearth/adapters/runtimeserver/internal/runlog"
 	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
 	"github.com/hearth-run/hearth/internal/kit/edge"
 )
@@ -37,6 +38,7 @@ type execution struct {
 
 	ctx    context.Context // done when it shall end
 	cancel context.CancelCauseFunc
+	log    *runlog.Log // of its Run; run's, nil where it is of none
 
 	mu             sync.Mutex // guards the fields below
 	state          executorv1.ExecutionState
@@ -63,7 +65,9 @@ func (e *execution) run() {
 		case <-released:
 		}
 	})
+	e.log = e.server.openLog(e.request.GetId())
 	code, err := e.work()
+	e.closeLog() // whoever hears of the end finds all of it
 	e.finish(code, err)
 }
 
@@ -232,7 +236,9 @@ func (e *execution) callHandler(hard context.Context, group *process.Group, temp
 		}
 		return 1, err
 	}
-	_, _ = e.writer(Stdout).Write(result.Output)
+	out := e.writer(Stdout)
+	_, _ = out.Write(result.Output)
+	_ = out.Close()
 	return 0, nil
 }
 

@@ -73,12 +73,25 @@ func TestTasks(t *testing.T) {
 		t.Errorf("a file of the source: %s", out)
 	}
 
-	h.task(t, 0, "long", bash, "sleep 600")
+	h.task(t, 0, "long", bash, "echo begun; echo oops >&2; sleep 600")
 	h.run(t, 124, "run", "wait", "long", "--timeout", "100ms")
+	follow := command("logs", "long", "-f", "--gateway", h.doors["gateway"])
+	pipe, err := follow.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := follow.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := newLines(pipe)
+	lines.until(t, "begun") // while it runs
 	h.run(t, 0, "run", "cancel", "long", "--wait")
 	h.run(t, 1, "run", "wait", "long")
-	if _, stderr := h.run(t, 1, "logs", "long", "--gateway", h.doors["gateway"]); !strings.Contains(stderr, "RUN_NOT_FUNCTION") {
-		t.Errorf("logs of a task: %q", stderr)
+	if err := follow.Wait(); err != nil {
+		t.Errorf("following a task to its end: %v", err)
+	}
+	if out, _ := h.run(t, 0, "logs", "long", "--gateway", h.doors["gateway"]); !strings.Contains(out, "begun") || !strings.Contains(out, "oops") {
+		t.Errorf("logs of a task that has ended: %q", out)
 	}
 	h.task(t, 2, "both", append(bash, "--handler", "a.b"), "true")
 	h.task(t, 2, "nothing", bash)

@@ -155,6 +155,39 @@ func TestLogsFollow(t *testing.T) {
 	f.ends(0, "")
 }
 
+// A task is in no table: its log is found by asking, from its placement to its end.
+func TestLogsOfTask(t *testing.T) {
+	h := open(t, nil)
+	a, b := h.logs(t, "log-a"), h.logs(t, "log-b")
+	h.tell(snapshot())
+	task := func(node string, phase hearthv1.RunPhase) *hearthv1.Route {
+		return logged(&hearthv1.Route{Namespace: "default", Name: "job", RunUid: "uid-7", Phase: phase}, node)
+	}
+	h.control.say(&hearthv1.Route{Namespace: "default", Name: "job", RunUid: "uid-7", Phase: hearthv1.RunPhase_RUN_PHASE_PENDING})
+	h.tail(t, &hearthv1.TailLogsRequest{Name: "job"}).ends(connect.CodeFailedPrecondition, "RUN_NOT_READY")
+	f := h.tail(t, &hearthv1.TailLogsRequest{Name: "job", Follow: true})
+	h.control.say(task("log-a", hearthv1.RunPhase_RUN_PHASE_RUNNING))
+	if asked := <-a.asked; asked.GetRunUid() != "uid-7" || !asked.GetFollow() {
+		t.Errorf("asked %v", asked)
+	}
+	a.lines <- "one"
+	f.wants("one", 1, "log-a")
+	h.control.say(task("log-b", hearthv1.RunPhase_RUN_PHASE_RUNNING))
+	if asked := <-b.asked; asked.GetAfterSequence() != 1 || asked.GetAfterNode() != "log-a" || !asked.GetFollow() {
+		t.Errorf("after the move: %v", asked)
+	}
+	b.lines <- "two"
+	f.wants("two", 2, "log-b")
+	h.control.say(task("log-b", hearthv1.RunPhase_RUN_PHASE_SUCCEEDED))
+	if asked := <-b.asked; asked.GetAfterSequence() != 2 || asked.GetFollow() {
+		t.Errorf("at the end: %v", asked)
+	}
+	b.lines <- "last"
+	f.wants("last", 3, "log-b")
+	b.lines <- ""
+	f.ends(0, "")
+}
+
 // A Run that is deleted while it is followed is read to its end.
 func TestLogsOfDeleted(t *testing.T) {
 	h := open(t, nil)
@@ -189,7 +222,8 @@ func TestLogsRefused(t *testing.T) {
 	ask(&hearthv1.TailLogsRequest{Name: "never", Follow: true}, connect.CodeNotFound, "LOG_NOT_FOUND")
 	ask(&hearthv1.TailLogsRequest{Name: "none"}, connect.CodeNotFound, "RUN_NOT_FOUND")
 	h.control.say(&hearthv1.Route{Name: "task", RunUid: "uid-5"})
-	ask(&hearthv1.TailLogsRequest{Name: "task"}, connect.CodeInvalidArgument, "RUN_NOT_FUNCTION")
+	ask(&hearthv1.TailLogsRequest{Name: "task"}, connect.CodeFailedPrecondition, "RUN_NOT_READY")
+	h.control.say(nil)
 	node.err = edge.New(connect.CodeNotFound, "LOG_NOT_FOUND", "no log here", nil)
 	ask(&hearthv1.TailLogsRequest{Name: "hello"}, connect.CodeNotFound, "LOG_NOT_FOUND")
 	node.err = fmt.Errorf("a fault")

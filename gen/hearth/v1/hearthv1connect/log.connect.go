@@ -45,7 +45,7 @@ type LogServiceClient interface {
 	// Streams the entries of one Run, oldest first. Without follow it ends with the
 	// last entry there is; with follow it goes on until the Run has ended, over
 	// moves of the Run from node to node.
-	// Errors: InvalidArgument (RUN_NOT_FUNCTION: a task's output is in its status),
+	// Errors: InvalidArgument,
 	// NotFound (RUN_NOT_FOUND, LOG_NOT_FOUND: the node has no log of the Run),
 	// FailedPrecondition (RUN_NOT_READY: no node has begun the Run; without follow
 	// only), Unavailable (RUNTIME_UNAVAILABLE: the node cannot be reached,
@@ -84,7 +84,7 @@ type LogServiceHandler interface {
 	// Streams the entries of one Run, oldest first. Without follow it ends with the
 	// last entry there is; with follow it goes on until the Run has ended, over
 	// moves of the Run from node to node.
-	// Errors: InvalidArgument (RUN_NOT_FUNCTION: a task's output is in its status),
+	// Errors: InvalidArgument,
 	// NotFound (RUN_NOT_FOUND, LOG_NOT_FOUND: the node has no log of the Run),
 	// FailedPrecondition (RUN_NOT_READY: no node has begun the Run; without follow
 	// only), Unavailable (RUNTIME_UNAVAILABLE: the node cannot be reached,

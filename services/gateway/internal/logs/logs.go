@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"connectrpc.com/connect/v2"
 	"google.golang.org/protobuf/proto"
@@ -73,7 +74,13 @@ type tail struct {
 	stream          hearthv1connect.LogServiceTailLogsServerStream
 	namespace, name string
 	ask             *hearthv1.TailLogsRequest
+	// task: the Run is none of the table's.
+	task bool
 }
+
+// taskPace is how long one who follows a task waits between two looks at where it
+// is: only the control plane knows, and tells gateways nothing by itself.
+const taskPace = 500 * time.Millisecond
 
 // errMoved ends the stream of a node that has no more to say.
 var errMoved = errors.New("the run has ended or moved")
@@ -92,7 +99,7 @@ func (t *tail) run(ctx context.Context) error {
 		if !errors.Is(err, errMoved) {
 			return err
 		}
-		if now := t.present(r); now == nil || invoke.Ended(now.Phase) {
+		if now := t.present(ctx, r); now == nil || invoke.Ended(now.Phase) {
 			return t.rest(ctx, r)
 		}
 	}
@@ -117,12 +124,27 @@ func (t *tail) find(ctx context.Context) (*route.Route, error) {
 			return r, err
 		}
 		t.ask.RunUid = r.RunUID
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if err := t.wait(ctx, changed); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// wait returns when it is worth looking again.
+func (t *tail) wait(ctx context.Context, changed <-chan struct{}) error {
+	var pace <-chan time.Time
+	if t.task {
+		timer := time.NewTimer(taskPace)
+		defer timer.Stop()
+		changed, pace = nil, timer.C
+	}
+	select {
+	case <-changed:
+	case <-pace:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 func (t *tail) look(ctx context.Context) (*route.Route, error) {
@@ -130,7 +152,10 @@ func (t *tail) look(ctx context.Context) (*route.Route, error) {
 	whole := t.book.Complete()
 	r := t.book.Table().Lookup(t.namespace, t.name)
 	if r == nil {
-		return nil, t.absent(ctx, whole)
+		var err error
+		if r, err = t.second(ctx, whole); err != nil {
+			return nil, err
+		}
 	}
 	switch {
 	case t.ask.GetRunUid() != "" && t.ask.GetRunUid() != r.RunUID:
@@ -143,21 +168,38 @@ func (t *tail) look(ctx context.Context) (*route.Route, error) {
 	return r, nil
 }
 
-// absent says why a Run is not in the table: tasks never are.
-func (t *tail) absent(ctx context.Context, whole bool) error {
+// second asks the control plane about a Run that is not in the table: tasks never
+// are.
+// Errors: ErrStarting, ErrNotFound.
+func (t *tail) second(ctx context.Context, whole bool) (*route.Route, error) {
 	if !whole {
-		return invoke.ErrStarting
+		return nil, invoke.ErrStarting
 	}
 	res, err := t.control.GetRoute(ctx, &hearthv1.GetRouteRequest{Namespace: t.namespace, Name: t.name})
-	if err == nil && !res.GetRoute().GetFunction() {
-		return edge.Publicf(invoke.ErrNotFunction, "Run %s/%s is a task: its output is in its status once it has ended; see `hearth run get`", t.namespace, t.name)
+	if err != nil && connect.CodeOf(err) != connect.CodeNotFound {
+		return nil, edge.Publicf(invoke.ErrStarting, "the control plane does not answer, and no function %s/%s is known here; look again in a moment", t.namespace, t.name)
 	}
-	return edge.Publicf(invoke.ErrNotFound, "namespace %s has no Run %s; create it, or look at `hearth run list`", t.namespace, t.name)
+	wire := res.GetRoute()
+	if err != nil || wire.GetFunction() {
+		return nil, edge.Publicf(invoke.ErrNotFound, "namespace %s has no Run %s; create it, or look at `hearth run list`", t.namespace, t.name)
+	}
+	t.task = true
+	return &route.Route{
+		Namespace: t.namespace, Name: t.name, RunUID: wire.GetRunUid(), NodeUID: wire.GetNodeUid(),
+		Phase: wire.GetPhase(), Reason: wire.GetReason(), LogAddress: wire.GetLogAddress(),
+	}, nil
 }
 
-// present is the route of the same Run as it is now, nil if there is none.
-func (t *tail) present(r *route.Route) *route.Route {
+// present is the route of the same Run as it is now, nil if there is none. Of a
+// task that nobody can be asked about, it is what it was.
+func (t *tail) present(ctx context.Context, r *route.Route) *route.Route {
 	now := t.book.Table().Lookup(t.namespace, t.name)
+	if t.task {
+		var err error
+		if now, err = t.second(ctx, true); err != nil && !errors.Is(err, invoke.ErrNotFound) {
+			return r
+		}
+	}
 	if now == nil || now.RunUID != r.RunUID {
 		return nil
 	}
@@ -196,13 +238,11 @@ func (t *tail) pass(ctx context.Context, r *route.Route) error {
 func (t *tail) watch(ctx context.Context, r *route.Route) {
 	for {
 		changed := t.book.Changed()
-		now := t.present(r)
+		now := t.present(ctx, r)
 		if now == nil || now.LogAddress != r.LogAddress || invoke.Ended(now.Phase) {
 			return
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
+		if t.wait(ctx, changed) != nil {
 			return
 		}
 	}

@@ -22,7 +22,6 @@ var verdicts = edge.Table{
 	{Err: invoke.ErrNotFound, Code: connect.CodeNotFound, Reason: "RUN_NOT_FOUND", Text: "no Run of this name"},
 	{Err: errNone, Code: connect.CodeNotFound, Reason: "LOG_NOT_FOUND", Text: "the Run has no log"},
 	{Err: invoke.ErrNotReady, Code: connect.CodeFailedPrecondition, Reason: "RUN_NOT_READY", Text: "the Run was not placed on a node yet"},
-	{Err: invoke.ErrNotFunction, Code: connect.CodeInvalidArgument, Reason: "RUN_NOT_FUNCTION", Text: "the Run is a task: its output is in its status"},
 	{Err: invoke.ErrStarting, Code: connect.CodeUnavailable, Reason: "GATEWAY_STARTING", Text: "the gateway has just started and does not know all Runs yet; look again in a moment"},
 	{Err: errUnreachable, Code: connect.CodeUnavailable, Reason: "RUNTIME_UNAVAILABLE", Text: "the node that has the Run's log cannot be reached, or went away; resume behind the last sequence once it is back"},
 }
