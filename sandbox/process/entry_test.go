@@ -105,6 +105,9 @@ func TestEntryGivenUp(t *testing.T) {
 		if !errors.As(err, &wall) {
 			t.Errorf("%v", err)
 		}
+		if _, err := d.StartTemplate(process.TemplateSpec{ID: "b"}); !errors.As(err, &wall) {
+			t.Errorf("%v", err)
+		}
 		return
 	}
 	if err != nil {

@@ -19,3 +19,6 @@ func OpenWithout(config Config, walls []string) (*Driver, error) {
 	}
 	return d, nil
 }
+
+// Root is the folder of the driver's state.
+func (d *Driver) Root() string { return d.config.Root }

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,6 +27,10 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		fmt.Println("zygotes need root's rights: the sandbox's TestEntryGivenUp shows that they are refused without")
+		return
+	}
 	var err error
 	if folder, err = os.MkdirTemp("", "hearth-zygote-"); err != nil {
 		panic(err)
@@ -38,10 +43,6 @@ func TestMain(m *testing.M) {
 // TestSuite is the sandbox's own suite, break-outs included, in containers that were
 // forked from a zygote: their program is what a call of the executor makes of itself.
 func TestSuite(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Log("zygotes need root's rights; Start refuses without")
-		return
-	}
 	defer goleak.VerifyNone(t)
 	sandboxtest.Run(t, factory())
 }
