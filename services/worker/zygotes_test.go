@@ -293,7 +293,7 @@ func TestAHundredFromOneZygote(t *testing.T) {
 // Twenty import sets in a shuffled trace, with room for a few: the memory of all that
 // is kept stays within the budget, the hot ones are kept.
 func TestTraceStaysWithinBudget(t *testing.T) {
-	const budget = 40 << 20
+	const budget = 64 << 20
 	h := nursery(t, func(c *worker.Config) { c.ZygoteMemory, c.ZygotePool = budget, 4 })
 	defer h.stop()
 	h.await(t, "the root", func(l *hearthv1.ListZygotesResponse) bool { return live(l, hotset.Root) })

@@ -197,8 +197,12 @@ func show(rows []row) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\nway\tfunction\tcallers\tp50\tp99\tcalls/s\tCPU a call\tstarts\t")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%v\t%v\t%.0f\t%v\t%s\t\n", r.way, r.function.name, r.callers,
-			r.Quantile(0.5).Round(10*time.Microsecond), r.Quantile(0.99).Round(10*time.Microsecond), r.Rate(), (r.cpu / time.Duration(len(r.Took))).Round(10*time.Microsecond), r.shares())
+		cpu := (r.cpu / time.Duration(len(r.Took))).Round(10 * time.Microsecond).String()
+		if r.way == "cold" {
+			cpu = "-" // what a container's first process has not reaped is in no sum
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%v\t%v\t%.0f\t%s\t%s\t\n", r.way, r.function.name, r.callers,
+			r.Quantile(0.5).Round(10*time.Microsecond), r.Quantile(0.99).Round(10*time.Microsecond), r.Rate(), cpu, r.shares())
 	}
 	_ = table.Flush()
 }

@@ -52,6 +52,10 @@ const rateSpan = 10 * time.Second
 // poolGuess is what a container made ahead is taken to need before one is measured.
 const poolGuess = 4 << 20
 
+// leastPooled is what a container made ahead counts with at least: it is measured
+// before it has copied every page that it will while it stands.
+const leastPooled = 3 << 20
+
 // settled is how long a zygote must live for its next death to be a first one.
 const settled = time.Minute
 
@@ -205,7 +209,7 @@ func (m *Machine) Filled(now time.Time, id string, bytes int64) []Effect {
 	if s := m.sets[id]; s != nil {
 		s.filling--
 		s.Pooled++
-		s.PoolBytes = max(bytes, 1<<20)
+		s.PoolBytes = max(bytes, leastPooled)
 	}
 	return m.Plan(now)
 }
