@@ -16,8 +16,8 @@ Message = Tuple[int, List[message.Bytes]]
 # A frame of one chunk: length, kind, length of the field, field; the end.
 _ONE_NUMBER = struct.Struct(">QBIqQ")
 
-# For as many descriptors as come along with one message.
-MAX_DESCRIPTORS = 64
+# As many descriptors as can come along with one message.
+MAX_DESCRIPTORS = 253
 _ROOM = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
 
 
