@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/hearth-run/hearth/adapters/runtimeserver"
 	"github.com/hearth-run/hearth/internal/kit/edge"
@@ -41,7 +42,8 @@ type Config struct {
 
 // Language is the driver. Safe for concurrent use.
 type Language struct {
-	bash string
+	bash    string
+	buffers sync.Pool // of captures
 }
 
 //go:embed driver.sh
@@ -67,7 +69,7 @@ func New(cfg Config) (*Language, error) {
 	if major := strings.TrimSpace(string(version)); len(major) == 1 && major < "5" || major == "" {
 		return nil, fmt.Errorf("%s is bash %s: version 5.0 or later is needed", path, major)
 	}
-	return &Language{bash: path}, nil
+	return &Language{bash: path, buffers: sync.Pool{New: newBuffer}}, nil
 }
 
 // Name is "bash".
@@ -107,7 +109,7 @@ func (l *Language) Load(ctx context.Context, f runtimeserver.Function) (runtimes
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{bash: l.bash, file: file, function: function, f: f}
+	i := &instance{bash: l.bash, file: file, function: function, f: f, buffers: &l.buffers}
 	if err := i.open(ctx); err != nil {
 		return nil, err
 	}

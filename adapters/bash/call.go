@@ -29,8 +29,8 @@ func (i *instance) call(ctx context.Context, number int, call runtimeserver.Call
 	defer log.Close()
 	said := &tail{bound: runtimeserver.MaxFatalError}
 	out := newAnswer(runtimeserver.MaxPayload)
-	stdout := startCapture(w.channels.output.read, out)
-	stderr := startCapture(w.channels.errors.read, io.MultiWriter(said, log))
+	stdout := startCapture(w.channels.output.read, out, i.buffers)
+	stderr := startCapture(w.channels.errors.read, io.MultiWriter(said, log), i.buffers)
 
 	w.waiting = 0
 	_, err := fmt.Fprintf(w.channels.control.write, "%d %s\n", number, call.InvocationID)

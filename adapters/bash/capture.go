@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,13 +17,22 @@ type capture struct {
 	into io.Writer
 	done chan struct{}
 	buf  []byte
+	pool *sync.Pool // of *[]byte; takes buf back
+}
+
+// captureSize is how much is read at a time, in bytes.
+const captureSize = 32 << 10
+
+func newBuffer() any {
+	buf := make([]byte, captureSize)
+	return &buf
 }
 
 // past is a deadline that has passed.
 var past = time.Unix(1, 0)
 
-func startCapture(pipe *os.File, into io.Writer) *capture {
-	c := &capture{pipe: pipe, into: into, done: make(chan struct{}), buf: make([]byte, 32<<10)}
+func startCapture(pipe *os.File, into io.Writer, pool *sync.Pool) *capture {
+	c := &capture{pipe: pipe, into: into, done: make(chan struct{}), buf: *pool.Get().(*[]byte), pool: pool}
 	go c.copy()
 	return c
 }
@@ -45,6 +55,7 @@ func (c *capture) finish() error {
 		return err
 	}
 	<-c.done
+	defer func() { c.pool.Put(&c.buf) }()
 	if err := c.pipe.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}

@@ -71,11 +71,12 @@ func (c *channels) numbers() []string {
 
 // put makes input the payload of the next call.
 func (c *channels) put(input []byte) error {
-	if err := c.payload.Truncate(0); err != nil {
-		return fmt.Errorf("empty payload: %w", err)
-	}
 	if _, err := c.payload.WriteAt(input, 0); err != nil {
 		return fmt.Errorf("write payload: %w", err)
+	}
+	// Only what is beyond goes: pages of a memfd cost more than their bytes.
+	if err := c.payload.Truncate(int64(len(input))); err != nil {
+		return fmt.Errorf("cut payload: %w", err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type instance struct {
 	bash, file, function string
 	f                    runtimeserver.Function
 	outputs              outputsFile
+	buffers              *sync.Pool // the language's; see capture
 
 	busy sync.Mutex // held by Invoke, and by Close once no process is left
 	next successor
