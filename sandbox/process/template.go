@@ -118,8 +118,14 @@ func (t *Template) begin(err error) (*Template, error) {
 	}
 	fd, opened := unix.PidfdOpen(t.pid, unix.PIDFD_NONBLOCK)
 	if opened != nil {
-		_ = unix.Kill(t.pid, unix.SIGKILL)
-		t.bury()
+		// ESRCH: it ended with the process group of the template that it came from, and
+		// its number may be another's.
+		if opened != unix.ESRCH {
+			_ = unix.Kill(t.pid, unix.SIGKILL)
+			t.bury()
+		} else {
+			close(t.ended)
+		}
 		return nil, errors.Join(fmt.Errorf("open template %s: %w", t.id, opened), err, t.remove())
 	}
 	t.pidfd = os.NewFile(uintptr(fd), "pidfd")

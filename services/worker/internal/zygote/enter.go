@@ -89,11 +89,14 @@ func (z *Zygote) enter(entry *process.Entry) (pid int, pidfd *os.File, err error
 	if err != nil {
 		return 0, nil, err
 	}
-	// It is our child: its number is its own until it is reaped.
+	// It is our child: its number is its own until it is reaped, which is when the zygote
+	// has ended in this moment.
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
-		_ = unix.Kill(pid, unix.SIGKILL)
-		_, _ = unix.Wait4(pid, nil, 0, nil)
+		if err != unix.ESRCH {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = unix.Wait4(pid, nil, 0, nil)
+		}
 		return 0, nil, fmt.Errorf("open process %d: %w", pid, err)
 	}
 	return pid, os.NewFile(uintptr(fd), "pidfd"), nil

@@ -137,10 +137,10 @@ func (z *Zygote) Grow(ctx context.Context, modules []string) (*Zygote, error) {
 // fork asks for a process, whatever becomes of the caller: an answer that nobody waits
 // for would leave a process that nobody knows.
 func (z *Zygote) fork(ask func(context.Context, *template.Template) (int, error)) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), forkBound)
-	defer cancel()
 	z.asking.Lock()
 	defer z.asking.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), forkBound)
+	defer cancel()
 	pid, err := ask(ctx, z.asked)
 	if _, refused := errors.AsType[*template.RefusedError](err); err == nil || refused {
 		return pid, err
