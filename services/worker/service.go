@@ -93,7 +93,10 @@ func (w *Worker) once(ctx context.Context, c *call, demand ledger.Demand, cold b
 		return err
 	}
 	w.count(c.header, b)
-	c.steps = append(watch.steps, b.Steps...)
+	c.steps = watch.steps
+	if c.header.GetContainerId() == "" {
+		c.steps = append(c.steps, b.Steps...)
+	}
 	if module := clash(b, modules); module != "" { // a session's container, since origin avoids it
 		err = conflict(module)
 	}
