@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"time"
 
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
@@ -12,11 +11,6 @@ import (
 
 // routeChunk is how many routes one message carries at most.
 const routeChunk = 1000
-
-// routePace is how long a watch rests after a message, so that what happens
-// meanwhile goes into one: each of a hundred nodes and gateways is told of every
-// Run. The first change after a rest is told at once.
-const routePace = 5 * time.Millisecond
 
 // routes is RouteService.
 type routes struct{ *Server }
@@ -53,26 +47,11 @@ func (s *routes) WatchRoutes(ctx context.Context, _ *hearthv1.WatchRoutesRequest
 		return err
 	}
 	return table.Error(follow(ctx, book, version, func(events []journal.Event) error {
-		msg := routeChanges(events)
-		if msg == nil {
-			return nil
+		if msg := routeChanges(events); msg != nil {
+			return stream.Send(msg)
 		}
-		if err := stream.Send(msg); err != nil {
-			return err
-		}
-		return rest(ctx, routePace)
-	}), nil)
-}
-
-func rest(ctx context.Context, pace time.Duration) error {
-	timer := time.NewTimer(pace)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	}), nil)
 }
 
 func routesOf(found []*record.Run) []*hearthv1.Route {
