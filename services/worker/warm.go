@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hearth-run/hearth/gen/serverless"
+	"github.com/hearth-run/hearth/sandbox"
 	"github.com/hearth-run/hearth/sandbox/process"
 	"github.com/hearth-run/hearth/services/worker/internal/box"
 	"github.com/hearth-run/hearth/services/worker/internal/hotset"
@@ -55,7 +56,10 @@ type sprout struct {
 // sprung wraps what was grown from a parent's modules; nil for the root.
 func sprung(z *zygote.Zygote, parent []string, err error) (zygotes.Process, error) {
 	var unfit *zygote.UnfitError
+	var wall *sandbox.WallError
 	switch {
+	case errors.As(err, &wall) && wall.Wall == "user": // it needs rights that the worker has not
+		return nil, &zygotes.UnfitError{Why: wall.Error()}
 	case errors.As(err, &unfit):
 		return nil, &zygotes.UnfitError{Module: unfit.Module, Why: unfit.Why}
 	case err != nil:
