@@ -1,10 +1,14 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -380,4 +384,46 @@ func TestKilledZygote(t *testing.T) {
 	if a, err := h.execute(t.Context(), importing("after", "decimal"), sees, "f", "decimal"); err != nil || a.checkpoint != z.GetZygoteId() {
 		t.Errorf("with the new one: %v %+v", err, a)
 	}
+}
+
+// A container that dies while it stands ready is taken away, and another made.
+func TestKilledWhileStandingReady(t *testing.T) {
+	folder := t.TempDir()
+	h := nursery(t, func(c *worker.Config) { c.DataDir, c.ZygotePool = folder, 1 })
+	defer h.stop()
+	h.await(t, "the pool", func(l *hearthv1.ListZygotesResponse) bool { return zygoteOf(l, hotset.Root).GetPooled() == 1 })
+	first := standing(t, folder, h.list(t))
+	if len(first) != 1 {
+		t.Fatalf("processes in containers: %v", first)
+	}
+	if err := syscall.Kill(first[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, "another", func(l *hearthv1.ListZygotesResponse) bool {
+		now := standing(t, folder, l)
+		return zygoteOf(l, hotset.Root).GetPooled() == 1 && len(now) == 1 && now[0] != first[0]
+	})
+	a, err := h.execute(t.Context(), header("after"), "def f(): return 1", "f")
+	if err != nil || a.start != pooled || a.envelope.Value != 1.0 {
+		t.Errorf("%v: %+v", err, a)
+	}
+}
+
+// standing are the processes of a worker's folder that are no zygotes.
+func standing(t *testing.T, folder string, list *hearthv1.ListZygotesResponse) []int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, file := range files {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		line, gone := os.ReadFile(file)
+		if err == nil && gone == nil && bytes.Contains(line, []byte(folder)) &&
+			!slices.ContainsFunc(list.GetZygotes(), func(z *hearthv1.Zygote) bool { return int(z.GetPid()) == pid }) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
