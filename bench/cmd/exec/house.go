@@ -93,9 +93,7 @@ func (h *house) cpu() time.Duration {
 	return sum
 }
 
-// idle reads what the containers that stand ready take, before the zygote of the
-// second function: of the kernel's account of their control group, and of memory that
-// their process shares with nobody.
+// idle reads the memory of idle containers that their processes share with nobody.
 func (h *house) idle(ctx context.Context) (string, error) {
 	var z *hearthv1.Zygote
 	zygotes := map[int]bool{}
@@ -116,8 +114,8 @@ func (h *house) idle(ctx context.Context) (string, error) {
 	if err != nil || n == 0 {
 		return "", fmt.Errorf("read the memory of containers: %d found: %w", n, err)
 	}
-	return fmt.Sprintf("%d stand ready for numpy and pandas; their control group holds %.1f MiB each; of %d processes in containers each has %.1f MiB private. The zygote: %d MiB private, %d MiB shared, its imports took %v",
-		z.GetPooled(), mib(z.GetPooledBytes()), n, mib(private/int64(n)), z.GetPrivateBytes()>>20, z.GetSharedBytes()>>20, z.GetImportTime().AsDuration().Round(time.Millisecond)), nil
+	return fmt.Sprintf("of %d containers that are idle, in sessions or before the first call, each has %.1f MiB private; %d of them stand ready for numpy and pandas. The zygote: %d MiB private, %d MiB shared, its imports took %v",
+		n, mib(private/int64(n)), z.GetPooled(), z.GetPrivateBytes()>>20, z.GetSharedBytes()>>20, z.GetImportTime().AsDuration().Round(time.Millisecond)), nil
 }
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
