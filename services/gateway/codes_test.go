@@ -147,16 +147,21 @@ func TestCodesOfTheTable(t *testing.T) {
 	}
 }
 
-// A Run that gets ready while its first caller is at the door is called.
+// A Run that gets ready while its first caller is at the door is called, whatever
+// its node has said of it before.
 func TestSettle(t *testing.T) {
-	h := open(t, func(c *gateway.Config) { c.Settle = time.Minute })
-	h.tell(snapshot(in(ready("hello", "uid-1"), hearthv1.RunPhase_RUN_PHASE_RUNNING, hearthv1.RunReason_RUN_REASON_PREPARING)))
-	first := make(chan answer)
-	go func() { first <- h.post(t, helloPath, "{}") }()
-	h.tell(&hearthv1.WatchRoutesResponse{Routes: []*hearthv1.Route{in(ready("other", "uid-2"), hearthv1.RunPhase_RUN_PHASE_PENDING, 0)}})
-	h.tell(&hearthv1.WatchRoutesResponse{Routes: []*hearthv1.Route{ready("hello", "uid-1")}})
-	if got := <-first; got.status != 200 {
-		t.Errorf("%d %s", got.status, got.body)
+	for _, phase := range []hearthv1.RunPhase{hearthv1.RunPhase_RUN_PHASE_SCHEDULED, hearthv1.RunPhase_RUN_PHASE_RUNNING} {
+		t.Run(phase.String(), func(t *testing.T) {
+			h := open(t, func(c *gateway.Config) { c.Settle = time.Minute })
+			h.tell(snapshot(in(ready("hello", "uid-1"), phase, hearthv1.RunReason_RUN_REASON_PREPARING)))
+			first := make(chan answer)
+			go func() { first <- h.post(t, helloPath, "{}") }()
+			h.tell(&hearthv1.WatchRoutesResponse{Routes: []*hearthv1.Route{in(ready("other", "uid-2"), hearthv1.RunPhase_RUN_PHASE_PENDING, 0)}})
+			h.tell(&hearthv1.WatchRoutesResponse{Routes: []*hearthv1.Route{ready("hello", "uid-1")}})
+			if got := <-first; got.status != 200 {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
 	}
 }
 

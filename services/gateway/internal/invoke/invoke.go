@@ -97,7 +97,7 @@ func (i *Invoker) Do(ctx context.Context, call Call) (Answer, error) {
 // a moment where the Run's node is about to finish starting it.
 func (i *Invoker) find(ctx context.Context, call Call) (*route.Route, error) {
 	r, err := i.look(call)
-	if err == nil || r == nil || r.Phase != hearthv1.RunPhase_RUN_PHASE_RUNNING {
+	if err == nil || r == nil || !starting(r.Phase) {
 		return r, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, i.limits.Settle)
@@ -113,6 +113,12 @@ func (i *Invoker) find(ctx context.Context, call Call) (*route.Route, error) {
 			return r, err
 		}
 	}
+}
+
+// starting says that a node has the Run, and may have said more by now: of a quick
+// start it says only the end.
+func starting(phase hearthv1.RunPhase) bool {
+	return phase == hearthv1.RunPhase_RUN_PHASE_SCHEDULED || phase == hearthv1.RunPhase_RUN_PHASE_RUNNING
 }
 
 // look reads the table once.
