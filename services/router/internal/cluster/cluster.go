@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -166,7 +167,8 @@ func (c *Cluster) tell(effects []sessions.Effect) {
 func (c *Cluster) Place(ctx context.Context, call *Call, r placement.Request) (placement.Placement, error) {
 	c.mu.Lock()
 	p, err := c.place(call, r)
-	wait := c.patience(err)
+	came := time.Now()
+	wait := c.patience(err, came)
 	if wait <= 0 {
 		c.mu.Unlock()
 		return p, err
@@ -180,16 +182,17 @@ func (c *Cluster) Place(ctx context.Context, call *Call, r placement.Request) (p
 	call.request, call.request.Without = r, nil
 	c.queue = append(c.queue, call)
 	c.mu.Unlock()
-	return c.await(ctx, call, wait, err)
+	return c.await(ctx, call, came, wait)
 }
 
-// patience is how long a call that was refused so waits for another answer.
-func (c *Cluster) patience(refused error) time.Duration {
+// patience is how much longer a call that waits since it came, and was refused so,
+// waits for another answer.
+func (c *Cluster) patience(refused error, came time.Time) time.Duration {
 	switch {
 	case errors.Is(refused, placement.ErrNoneFits):
-		return c.cfg.QueueWait
+		return c.cfg.QueueWait - time.Since(came)
 	case errors.Is(refused, placement.ErrPreparing):
-		return c.cfg.PrepareWait
+		return c.cfg.PrepareWait - time.Since(came)
 	case errors.Is(refused, placement.ErrNoWorker) && !c.met:
 		return c.cfg.GatherWait - time.Since(c.born)
 	}
@@ -208,25 +211,52 @@ func (c *Cluster) place(call *Call, r placement.Request) (placement.Placement, e
 	return p, err
 }
 
-func (c *Cluster) await(ctx context.Context, call *Call, wait time.Duration, full error) (placement.Placement, error) {
+func (c *Cluster) await(ctx context.Context, call *Call, came time.Time, wait time.Duration) (placement.Placement, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	select {
-	case p := <-call.room:
-		return p, nil
-	case <-timer.C:
-	case <-ctx.Done():
-		full = context.Cause(ctx)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, queued := range c.queue {
-		if queued == call {
-			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
-			return placement.Placement{}, full
+	for {
+		select {
+		case p := <-call.room:
+			return p, nil
+		case <-timer.C:
+			placed, more, err := c.again(call, came)
+			if more <= 0 {
+				return placed, err
+			}
+			timer.Reset(more)
+		case <-ctx.Done():
+			if c.leaveQueue(call) {
+				return placement.Placement{}, context.Cause(ctx)
+			}
+			return <-call.room, nil // placed at the same moment
 		}
 	}
-	return <-call.room, nil // placed at the same moment
+}
+
+// again says at the end of a call's patience what it is to be told, or how much
+// longer it waits: what it waits for may have become another thing meanwhile, as
+// when the first worker has come and is being prepared.
+func (c *Cluster) again(call *Call, came time.Time) (placement.Placement, time.Duration, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.queue, call) {
+		return <-call.room, 0, nil // placed at the same moment
+	}
+	p, err := c.place(call, call.request)
+	more := c.patience(err, came)
+	if err == nil || more <= 0 {
+		c.queue = slices.DeleteFunc(c.queue, func(q *Call) bool { return q == call })
+	}
+	return p, more, err
+}
+
+// leaveQueue says whether the call was still waiting.
+func (c *Cluster) leaveQueue(call *Call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := len(c.queue)
+	c.queue = slices.DeleteFunc(c.queue, func(q *Call) bool { return q == call })
+	return len(c.queue) < before
 }
 
 // admit gives what has become free to those who wait, first come, first served;
