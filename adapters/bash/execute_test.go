@@ -181,7 +181,7 @@ func second[T any](_ T, err error) error { return err }
 // behind it; an execution of nothing that is a Run has no log.
 func TestExecutionsLog(t *testing.T) {
 	h := open(t)
-	for _, id := range []string{"run-1.1", "run-1.2", "loner", "a/run-1.3"} {
+	for _, id := range []string{"run-1.1", "run-1.2.node-a", "loner", "a/run-1.3"} {
 		req := &executorv1.ExecuteRequest{Id: id, Args: []string{"echo out " + filepath.Base(id) + "; printf err >&2"}}
 		if _, err := h.runtime.Execute(context.Background(), req); err != nil {
 			t.Fatal(err)
@@ -213,7 +213,7 @@ func TestExecutionsLog(t *testing.T) {
 		last = e.Seq
 		of[e.Stream] += e.Message + "|"
 	}
-	if of["stdout"] != "out run-1.1|out run-1.2|" || of["stderr"] != "err|err|" {
+	if of["stdout"] != "out run-1.1|out run-1.2.node-a|" || of["stderr"] != "err|err|" {
 		t.Errorf("%q", of)
 	}
 }

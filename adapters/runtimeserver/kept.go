@@ -99,8 +99,9 @@ func (e *execution) Entry(_, level, message string) {
 	_, _ = fmt.Fprintf(keepIn{e: e, into: &e.stderr}, "%s: %s\n", level, message)
 }
 
-// attemptID is how nodes name the executions of a Run: RUN_UID.ATTEMPT.
-var attemptID = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]{0,127})\.[0-9]{1,10}$`)
+// attemptID is how nodes name the executions of a Run: RUN_UID.ATTEMPT.NODE, or
+// without the node.
+var attemptID = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]{0,127})\.[0-9]{1,10}(\.[a-z0-9-]{1,63})?$`)
 
 // openLog opens the log of the Run that an execution is an attempt of; an
 // execution with another kind of ID has none. What it writes is bounded by the

@@ -11,5 +11,6 @@
 // gave it; a call is dispatched once or not at all; a report that says an attempt
 // is over is sent after nothing of it is left. What it has begun on the Runtime
 // Server is written down before it is begun, so that its next process can find it
-// or undo it.
+// or undo it; what is executed there and not written down, it is asked for whenever
+// it was away.
 package runtimed

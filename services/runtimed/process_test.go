@@ -120,7 +120,7 @@ func TestKilled(t *testing.T) {
 	p.hear("kept#1 ready")
 	p.hear("gone#1 ready")
 	first := p.uid()
-	p.awaitCall("execute task.1")
+	p.awaitCall("execute task.1.node-a")
 	// What a function wrote beside its code is still there for it.
 	written := filepath.Join(p.cfg.Workspace, "kept", "written")
 	if err := os.WriteFile(written, nil, 0o600); err != nil {
@@ -145,7 +145,9 @@ func TestKilled(t *testing.T) {
 	if _, err := p.call(t.Context(), "kept", p.fence(1), "x"); err != nil {
 		t.Error(err)
 	}
-	p.runtime.set(func(f *runtimeFake) { f.tasks["task.1"].State = executorv1.ExecutionState_EXECUTION_STATE_SUCCEEDED })
+	p.runtime.set(func(f *runtimeFake) {
+		f.tasks["task.1.node-a"].State = executorv1.ExecutionState_EXECUTION_STATE_SUCCEEDED
+	})
 	p.hear("task#1 finished 0")
 	if exists(leftover) || !exists(written) {
 		t.Errorf("swept: %v; the folder of a function that went on was kept: %v", !exists(leftover), exists(written))

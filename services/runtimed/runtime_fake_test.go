@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,8 +38,8 @@ type runtimeFake struct {
 	news chan struct{}
 	// quiet: calls are not noted.
 	quiet bool
-	// polls counts FunctionStatus.
-	polls int
+	// polls counts FunctionStatus, lists List.
+	polls, lists int
 	// register and invoke answer where they are set.
 	register func(ctx context.Context, req *executorv1.RegisterFunctionRequest) error
 	invoke   func(ctx context.Context, req *executorv1.InvokeFunctionRequest) (*executorv1.InvokeFunctionResponse, error)
@@ -209,6 +211,20 @@ func (f *runtimeFake) Status(_ context.Context, req *executorv1.StatusRequest) (
 	return proto.CloneOf(f.tasks[req.GetId()]), nil
 }
 
+func (f *runtimeFake) List(context.Context, *executorv1.ListRequest) (*executorv1.ListResponse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.enter(false, ""); err != nil {
+		return nil, err
+	}
+	f.lists++
+	res := &executorv1.ListResponse{}
+	for _, id := range slices.Sorted(maps.Keys(f.tasks)) {
+		res.Entries = append(res.Entries, proto.CloneOf(f.tasks[id]))
+	}
+	return res, nil
+}
+
 func (f *runtimeFake) Cancel(_ context.Context, req *executorv1.CancelRequest) (*executorv1.CancelResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -230,6 +246,22 @@ func (f *runtimeFake) Forget(_ context.Context, req *executorv1.ForgetRequest) (
 	}
 	delete(f.tasks, req.GetId())
 	return &executorv1.ForgetResponse{}, nil
+}
+
+// holds adds executions in a state, as something else has begun them.
+func (f *runtimeFake) holds(state executorv1.ExecutionState, ids ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		f.tasks[id] = &executorv1.StatusResponse{Id: id, State: state}
+	}
+}
+
+// held are the executions that there are.
+func (f *runtimeFake) held() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.tasks))
 }
 
 // set changes the fake.

@@ -33,7 +33,7 @@ func TestTask(t *testing.T) {
 		h.control.assign("run-1", 1, task(), 0)
 		h.hear(`run-1#1 finished 3 "hello\n" map[answer:42]`)
 		synctest.Wait()
-		if got, want := h.runtime.asked(), []string{"execute run-1.1", "forget run-1.1"}; !slices.Equal(got, want) {
+		if got, want := h.runtime.asked(), []string{"execute run-1.1.node-a", "forget run-1.1.node-a"}; !slices.Equal(got, want) {
 			t.Errorf("asked %q, want %q", got, want)
 		}
 		h.close()
@@ -48,10 +48,10 @@ func TestTaskResultWaits(t *testing.T) {
 		time.Sleep(time.Second)
 		h.control.edit(func() { h.control.down = true })
 		h.runtime.set(func(f *runtimeFake) {
-			f.tasks["run-1.1"].State = executorv1.ExecutionState_EXECUTION_STATE_SUCCEEDED
+			f.tasks["run-1.1.node-a"].State = executorv1.ExecutionState_EXECUTION_STATE_SUCCEEDED
 		})
 		time.Sleep(3 * time.Second)
-		if calls := h.runtime.asked(); slices.Contains(calls, "forget run-1.1") {
+		if calls := h.runtime.asked(); slices.Contains(calls, "forget run-1.1.node-a") {
 			t.Errorf("forgotten before it was heard: %q", calls)
 		}
 		h.control.edit(func() { h.control.down = false })
@@ -75,7 +75,7 @@ func TestTaskIsNotRepeated(t *testing.T) {
 		h.control.edit(func() { h.control.down = false })
 		h.hear("run-1#1 failed EXECUTION_LOST")
 		calls := h.runtime.asked()
-		if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "execute run-1.1" })); n != 1 {
+		if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "execute run-1.1.node-a" })); n != 1 {
 			t.Errorf("executed %d times", n)
 		}
 		h.close()
@@ -89,15 +89,15 @@ func TestTaskEnds(t *testing.T) {
 		report   string
 		asked    string
 	}{
-		"cancel":   {0, func(h *house) { h.control.release("run-1", hearthv1.RunReason_RUN_REASON_CANCELLED) }, "run-1#1 released", "cancel run-1.1"},
-		"lifetime": {5 * time.Second, func(*house) {}, "run-1#1 failed LIFETIME_EXCEEDED", "cancel run-1.1"},
+		"cancel":   {0, func(h *house) { h.control.release("run-1", hearthv1.RunReason_RUN_REASON_CANCELLED) }, "run-1#1 released", "cancel run-1.1.node-a"},
+		"lifetime": {5 * time.Second, func(*house) {}, "run-1#1 failed LIFETIME_EXCEEDED", "cancel run-1.1.node-a"},
 		"lost": {0, func(h *house) {
 			h.runtime.set(func(f *runtimeFake) { clear(f.tasks) })
-		}, "run-1#1 failed EXECUTION_LOST", "forget run-1.1"},
+		}, "run-1#1 failed EXECUTION_LOST", "forget run-1.1.node-a"},
 		"unreachable": {0, func(h *house) {
 			h.runtime.set(func(f *runtimeFake) { f.down = true })
 			time.AfterFunc(15*time.Second, func() { h.runtime.set(func(f *runtimeFake) { f.down = false }) })
-		}, "run-1#1 failed RUNTIME_UNAVAILABLE", "cancel run-1.1"},
+		}, "run-1#1 failed RUNTIME_UNAVAILABLE", "cancel run-1.1.node-a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			story(t, func(t *testing.T, h *house) {

@@ -31,10 +31,8 @@ type Record struct {
 	// RegistrationID is set once an answer said it.
 	Register       []byte `json:"register,omitempty"`
 	RegistrationID string `json:"registration_id,omitempty"`
-	// ExecutionID is set before a task is executed; Executing once the Runtime
-	// Server has accepted it.
+	// ExecutionID is set before a task is executed.
 	ExecutionID string `json:"execution_id,omitempty"`
-	Executing   bool   `json:"executing,omitempty"`
 }
 
 // Ledger is the records of one node. Safe for concurrent use.

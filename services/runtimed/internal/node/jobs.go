@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,23 +19,23 @@ import (
 	"github.com/hearth-run/hearth/services/runtimed/internal/ledger"
 	"github.com/hearth-run/hearth/services/runtimed/internal/source"
 	"github.com/hearth-run/hearth/services/runtimed/internal/upstream"
+	"github.com/hearth-run/hearth/services/runtimed/internal/vigil"
 )
 
 // prepare makes the folder whole. What a former process prepared for the same
 // attempt is kept: code that is still loaded may read from it.
 func (o *owner) prepare(ctx context.Context) result {
 	uid, attempt := o.a.GetRunUid(), o.a.GetAttempt()
-	rec, had := o.ledger.Get(uid)
-	if _, missing := os.Stat(o.sources.Dir(uid)); had && rec.Attempt == attempt && rec.SourceIdentity != "" && missing == nil {
-		return o.ready(source.Prepared{Dir: o.sources.Dir(uid), Identity: rec.SourceIdentity})
+	rec, had, err := o.record(ctx)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	if had && rec.Attempt == attempt && o.whole(rec) {
+		return o.ready(source.Prepared{Dir: o.sources.Dir(uid), Identity: cmp.Or(rec.SourceIdentity, o.a.GetSourceIdentity())})
 	}
 	if had {
-		// A later attempt fences the earlier one in any case: this is for its work.
-		bounded, cancel := context.WithTimeout(ctx, o.cfg.Release)
-		err := o.undo(bounded, rec, 0)
-		cancel()
-		if err != nil {
-			o.log.Info("an earlier attempt is left to be superseded", "cause", err)
+		if err := o.supersede(ctx, rec); err != nil {
+			return failed(ctx, err)
 		}
 	}
 	rec = ledger.Record{RunUID: uid, Attempt: attempt}
@@ -50,6 +51,33 @@ func (o *owner) prepare(ctx context.Context) result {
 		return failed(ctx, err)
 	}
 	return o.ready(prepared)
+}
+
+// whole says whether the folder of an attempt is as it shall be: it was prepared,
+// or its task runs in it.
+func (o *owner) whole(rec ledger.Record) bool {
+	if rec.ExecutionID != "" {
+		return true
+	}
+	_, missing := os.Stat(o.sources.Dir(rec.RunUID))
+	return rec.SourceIdentity != "" && missing == nil
+}
+
+// supersede ends an earlier attempt.
+// Errors: a task's that is not known to have ended. A function's does not matter: its
+// next registration takes its place.
+func (o *owner) supersede(ctx context.Context, rec ledger.Record) error {
+	bounded, cancel := context.WithTimeout(ctx, o.cfg.Release)
+	defer cancel()
+	err := o.undo(bounded, rec, 0)
+	switch {
+	case err == nil:
+		return nil
+	case rec.ExecutionID != "":
+		return &upstream.Failure{Reason: vigil.Unavailable, Message: "an earlier attempt could not be ended: " + upstream.Text(err)}
+	}
+	o.log.Info("an earlier attempt is left to be superseded", "cause", err)
+	return nil
 }
 
 // source is the Run's; one of git at the commit that it was resolved to first: a
@@ -159,7 +187,10 @@ func (o *owner) clean(end assignment.State) func(context.Context) result {
 
 func (o *owner) wipe(ctx context.Context, drain time.Duration) error {
 	uid := o.a.GetRunUid()
-	rec, had := o.ledger.Get(uid)
+	rec, had, err := o.record(ctx)
+	if err != nil {
+		return err
+	}
 	if had {
 		if err := o.undo(ctx, rec, drain); err != nil {
 			return err

@@ -55,7 +55,8 @@ type Node struct {
 	support atomic.Pointer[upstream.Support]
 	// told is what the control plane knows of it.
 	told atomic.Pointer[upstream.Support]
-	// shaken is closed after the first handshake that was answered. changed holds
+	// shaken is closed after the first handshake that was answered: from then on the
+	// ledger knows everything that is executed for this node. changed holds
 	// one token when the support has changed, back when the Runtime Server came back.
 	shaken        chan struct{}
 	changed, back chan struct{}
@@ -116,9 +117,11 @@ const (
 // monitor shakes hands with the Runtime Server, again and again.
 func (n *Node) monitor(ctx context.Context) {
 	var first sync.Once
+	var endings sync.WaitGroup
+	defer endings.Wait()
 	down, again := true, firstRepeat
 	for ctx.Err() == nil {
-		support, err := n.server.Handshake(ctx)
+		support, err := n.greet(ctx, down, &endings)
 		if ctx.Err() != nil {
 			return
 		}
@@ -135,6 +138,18 @@ func (n *Node) monitor(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// greet shakes hands, and recovers what there is where the Runtime Server was away.
+func (n *Node) greet(ctx context.Context, away bool, endings *sync.WaitGroup) (upstream.Support, error) {
+	support, err := n.server.Handshake(ctx)
+	if err == nil && away {
+		err = n.recover(ctx, endings)
+	}
+	if err != nil {
+		return upstream.Support{}, err
+	}
+	return support, nil
 }
 
 // heard takes over what a handshake found.

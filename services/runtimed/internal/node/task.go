@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 
 	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
@@ -14,9 +13,38 @@ import (
 
 // execute runs the task to its end, or finds the one that a former process began.
 func (o *owner) execute(ctx context.Context) result {
+	id, err := o.start(ctx)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	res, err := o.server.Await(ctx, id)
+	if err != nil {
+		return failed(ctx, err)
+	}
+	finished := o.outcome(res)
+	return result{event: assignment.Event{Kind: assignment.Ended}, keep: func() { o.finished = finished }}
+}
+
+// start starts the execution, unless that was begun before. Nobody can tell what
+// has become of a beginning that was cut off: the execution is looked for, and where
+// the Runtime Server does not know it, it is lost. To run it again is a next attempt.
+func (o *owner) start(ctx context.Context) (id string, err error) {
+	run, attempt := o.a.GetRunUid(), o.a.GetAttempt()
+	if before, had := o.ledger.Get(run); had && before.Attempt == attempt && before.ExecutionID != "" {
+		return before.ExecutionID, nil
+	}
+	req := o.execution()
+	rec := ledger.Record{RunUID: run, Attempt: attempt, SourceIdentity: o.prepared.Identity, ExecutionID: req.GetId()}
+	if err := o.ledger.Put(rec); err != nil {
+		return "", err
+	}
+	return req.GetId(), o.server.Start(ctx, req)
+}
+
+func (o *owner) execution() *executorv1.ExecuteRequest {
 	spec := o.a.GetSpec()
-	req := &executorv1.ExecuteRequest{
-		Id:         fmt.Sprintf("%s.%d", o.a.GetRunUid(), o.a.GetAttempt()),
+	return &executorv1.ExecuteRequest{
+		Id:         o.executionID(o.a.GetRunUid(), o.a.GetAttempt()),
 		Args:       spec.GetTask().GetArgs(),
 		Env:        spec.GetEnv(),
 		WorkingDir: o.prepared.Dir,
@@ -25,32 +53,6 @@ func (o *owner) execute(ctx context.Context) result {
 		// no node is left, and the same in every repeat.
 		TimeoutSeconds: seconds(spec.GetTimeout().AsDuration()),
 	}
-	if err := o.start(ctx, req); err != nil {
-		return failed(ctx, err)
-	}
-	res, err := o.server.Await(ctx, req.GetId())
-	if err != nil {
-		return failed(ctx, err)
-	}
-	finished := o.outcome(res)
-	return result{event: assignment.Event{Kind: assignment.Ended}, keep: func() { o.finished = finished }}
-}
-
-// start starts the execution, unless the Runtime Server had accepted it already: one
-// that it has forgotten since is lost, and to run it again is a next attempt.
-func (o *owner) start(ctx context.Context, req *executorv1.ExecuteRequest) error {
-	rec := ledger.Record{RunUID: o.a.GetRunUid(), Attempt: o.a.GetAttempt(), SourceIdentity: o.prepared.Identity, ExecutionID: req.GetId()}
-	if before, had := o.ledger.Get(rec.RunUID); had && before.Executing && before.ExecutionID == rec.ExecutionID {
-		return nil
-	}
-	if err := o.ledger.Put(rec); err != nil {
-		return err
-	}
-	if err := o.server.Start(ctx, req); err != nil {
-		return err
-	}
-	rec.Executing = true
-	return o.ledger.Put(rec)
 }
 
 func (o *owner) outcome(res *executorv1.StatusResponse) *hearthv1.TaskFinished {

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -19,7 +20,8 @@ var refusals = map[connect.Code]string{
 	connect.CodeAlreadyExists:   ExecutionLost,
 }
 
-// Start starts a task, or finds the one that was started before.
+// Start starts a task. It repeats the call while its outcome is uncertain: the
+// Runtime Server takes a repeat for the same execution.
 // Errors: *Failure, ctx's cause.
 func (s *Server) Start(ctx context.Context, req *executorv1.ExecuteRequest) error {
 	p := s.patience()
@@ -70,6 +72,25 @@ func (s *Server) Await(ctx context.Context, id string) (*executorv1.StatusRespon
 			return nil, err
 		}
 	}
+}
+
+// Executions lists the ids of the executions that the Runtime Server knows; where
+// there are no tasks, there are none.
+// Errors: those of the call.
+func (s *Server) Executions(ctx context.Context) ([]string, error) {
+	var res *executorv1.ListResponse
+	err := s.short(ctx, func(ctx context.Context) (err error) {
+		res, err = s.Runtime.List(ctx, &executorv1.ListRequest{})
+		return err
+	})
+	if err != nil && code(err) != connect.CodeUnimplemented {
+		return nil, fmt.Errorf("list executions: %w", err)
+	}
+	ids := make([]string, 0, len(res.GetEntries()))
+	for _, e := range res.GetEntries() {
+		ids = append(ids, e.GetId())
+	}
+	return ids, nil
 }
 
 func ended(state executorv1.ExecutionState) bool {

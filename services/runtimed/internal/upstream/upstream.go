@@ -46,7 +46,7 @@ func (s *Server) Handshake(ctx context.Context) (Support, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Call)
 	defer cancel()
 	health, err := s.Runtime.Health(ctx, &executorv1.HealthRequest{})
-	if err != nil && !there(err) {
+	if err != nil && !There(err) {
 		return Support{}, fmt.Errorf("ask for health: %w", err)
 	}
 	if err == nil && !health.GetHealthy() {
@@ -57,7 +57,7 @@ func (s *Server) Handshake(ctx context.Context) (Support, error) {
 	})
 	_, terr := s.Runtime.Status(ctx, &executorv1.StatusRequest{Id: probe})
 	for _, err := range []error{ferr, terr} {
-		if err != nil && !there(err) {
+		if err != nil && !There(err) {
 			return Support{}, fmt.Errorf("ask for its services: %w", err)
 		}
 	}
@@ -66,9 +66,9 @@ func (s *Server) Handshake(ctx context.Context) (Support, error) {
 
 func implemented(err error) bool { return code(err) != connect.CodeUnimplemented }
 
-// there says whether an error is an answer of the Runtime Server, and not the
+// There says whether an error is an answer of the Runtime Server, and not the
 // lack of one.
-func there(err error) bool {
+func There(err error) bool {
 	switch code(err) {
 	case connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeCanceled, connect.CodeUnknown:
 		return false
