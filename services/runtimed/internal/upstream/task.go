@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"connectrpc.com/connect/v2"
@@ -20,8 +22,9 @@ var refusals = map[connect.Code]string{
 	connect.CodeAlreadyExists:   ExecutionLost,
 }
 
-// Start starts a task. It repeats the call while its outcome is uncertain: the
-// Runtime Server takes a repeat for the same execution.
+// Start asks for an execution until the Runtime Server has answered, or may have
+// heard it: whether it has is then for Await to see. To ask once more could execute
+// it twice, for one that has died in between knows nothing of the first time.
 // Errors: *Failure, ctx's cause.
 func (s *Server) Start(ctx context.Context, req *executorv1.ExecuteRequest) error {
 	p := s.patience()
@@ -30,7 +33,7 @@ func (s *Server) Start(ctx context.Context, req *executorv1.ExecuteRequest) erro
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err == nil {
+		if err == nil || !unheard(err) {
 			return nil
 		}
 		if reason := refusals[code(err)]; reason != "" {
@@ -40,6 +43,14 @@ func (s *Server) Start(ctx context.Context, req *executorv1.ExecuteRequest) erro
 			return err
 		}
 	}
+}
+
+// unheard says whether it is certain that nothing was begun: the Runtime Server has
+// refused the call, or could not be reached.
+func unheard(err error) bool {
+	var peer *connect.Error
+	var network *net.OpError
+	return errors.As(err, &peer) && peer.IsRemote() || errors.As(err, &network) && network.Op == "dial"
 }
 
 // Await waits for the end of a task that was started. The contract has no call
