@@ -66,8 +66,12 @@ func await(ctx context.Context, runs hearthv1connect.RunServiceClient, run *hear
 	defer cancel()
 	w := &waiter{runs: runs, run: run, to: to, tell: tell}
 	err := w.follow(ctx)
-	if err != nil && ctx.Err() != nil {
-		return w.run, fmt.Errorf("wait for Run %s (%s, %s): %w", run.GetName(), phase(w.run), reason(w.run), context.Cause(ctx))
+	cause := context.Cause(ctx)
+	if cause == nil && connect.CodeOf(err) == connect.CodeDeadlineExceeded {
+		cause = late // the control plane noticed it first
+	}
+	if err != nil && cause != nil {
+		return w.run, fmt.Errorf("wait for Run %s (%s, %s): %w", run.GetName(), phase(w.run), reason(w.run), cause)
 	}
 	return w.run, err
 }
