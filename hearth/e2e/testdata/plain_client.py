@@ -160,8 +160,14 @@ def check_session(stub):
     assert first.containers == second.containers and len(first.containers) == 1
     other = call(stub, pickled(step), "other")
     assert other.envelope["value"] == 1 and other.containers != first.containers
-    config = pb.ExecutionConfig(disable_optimized_execution=True)
-    assert call(stub, pickled(step), "kept", config).envelope["value"] == 3, "a cold session goes on"
+    cold = pb.ExecutionConfig(disable_optimized_execution=True)
+    values = [call(stub, pickled(step), "cold", cold).envelope["value"] for _ in range(2)]
+    assert values == [1, 2], "a cold session goes on"
+    refused(
+        stub.RequestExecution(messages(cold, pickled(step), fresh(), "kept"), timeout=60),
+        grpc.StatusCode.FAILED_PRECONDITION, "SESSION_RESTORED",
+    )
+    assert call(stub, pickled(step), "kept").envelope["value"] == 3, "nothing was torn down"
 
 
 def check_disable_optimized_execution(stub):

@@ -13,12 +13,19 @@ import (
 	"github.com/hearth-run/hearth/internal/kit/edge"
 )
 
+// notEstablished is what net/http says, in an error that it keeps to itself, of a peer
+// that accepted a connection and ended before a request went over it.
+const notEstablished = "http2: client conn could not be established"
+
 // explain is an error as its reader needs it: the text that a service wrote,
 // its reason in brackets, and what the function left behind.
 func explain(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" && op.Addr != nil {
 		return fmt.Sprintf("cannot reach %s (%v); start Hearth with `hearth up`, or name another address with --control-plane or --gateway", op.Addr, op.Err)
+	}
+	if strings.Contains(err.Error(), notEstablished) {
+		return fmt.Sprintf("cannot reach Hearth (%v); start it with `hearth up`, or name another address: nothing of the call was sent", err)
 	}
 	if lost(err) {
 		return fmt.Sprintf("%v: the connection was lost in the middle of the call; whether it was carried out is not known [CONNECTION_LOST]", err)
