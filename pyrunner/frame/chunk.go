@@ -76,6 +76,22 @@ func (c *ChunkReader) Read(p []byte) (int, error) {
 	return 0, truncated(err)
 }
 
+// Piece returns what comes next, at most limit bytes, in memory of its own.
+// Errors: those of Read.
+func (c *ChunkReader) Piece(limit int) ([]byte, error) {
+	if c.done {
+		return nil, io.EOF
+	}
+	if c.left == 0 {
+		if err := c.next(); err != nil {
+			return nil, err
+		}
+	}
+	p := make([]byte, min(uint64(limit), c.left))
+	n, err := c.Read(p)
+	return p[:n], err
+}
+
 func (c *ChunkReader) next() error {
 	var head [8]byte
 	if _, err := io.ReadFull(c.r, head[:]); err != nil {

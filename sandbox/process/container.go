@@ -95,7 +95,7 @@ func (c *Container) watch(process first, status *os.File) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.group != nil {
-		exit.OOMKills = c.group.Stats().OOMKills
+		exit.OOMKills = c.group.OOMKills()
 	}
 	exit.Killed = c.killed && exit.Signal != 0
 	c.exit = exit
@@ -120,24 +120,32 @@ func (c *Container) Wait(ctx context.Context) (sandbox.Exit, error) {
 
 // Kill ends every process; see sandbox.Container.
 func (c *Container) Kill() error {
+	group, err := c.stop()
+	if err != nil || group == nil {
+		return err
+	}
+	return killAll(group, c.driver.config.Patience)
+}
+
+// stop ends the first process, and with it the namespace, and returns the group that
+// then should hold nothing.
+func (c *Container) stop() (*cgroup.Group, error) {
 	c.mu.Lock()
 	process, group := c.process, c.group
 	c.killed = true
 	c.mu.Unlock()
-	if process != nil {
-		// Killing the first process of a pid namespace kills them all. It has a
-		// pidfd: a reused number cannot be hit.
-		process.kill()
-		select {
-		case <-c.ended:
-		case <-time.After(c.driver.config.Patience):
-			return fmt.Errorf("kill container %s: %w", c.spec.ID, sandbox.ErrNotEmpty)
-		}
+	if process == nil {
+		return group, nil
 	}
-	if group == nil {
-		return nil
+	// Killing the first process of a pid namespace kills them all. It has a pidfd: a
+	// reused number cannot be hit.
+	process.kill()
+	select {
+	case <-c.ended:
+		return group, nil
+	case <-time.After(c.driver.config.Patience):
+		return group, fmt.Errorf("kill container %s: %w", c.spec.ID, sandbox.ErrNotEmpty)
 	}
-	return killAll(group, c.driver.config.Patience)
 }
 
 // Destroy kills and releases; see sandbox.Container.
@@ -146,12 +154,11 @@ func (c *Container) Destroy() error {
 	defer c.destroying.Unlock()
 	c.mu.Lock()
 	over := c.phase == gone
-	group := c.group
 	c.mu.Unlock()
 	if over {
 		return nil
 	}
-	err := c.Kill()
+	group, err := c.stop()
 	if err == nil && group != nil {
 		err = empty(group, c.driver.config.Patience)
 	}

@@ -49,20 +49,20 @@ func awaitEnd(pid int, deadline time.Time) {
 	}
 }
 
-// empty kills what is left and removes the group, which is the proof: the kernel
-// removes none that holds a process.
+// empty removes the group, which is the proof that no process is left: the kernel
+// removes none that holds one. What holds it up is killed.
 func empty(g *cgroup.Group, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for {
-		if err := killAll(g, time.Until(deadline)); err != nil {
-			return err
-		}
 		err := g.Remove()
 		if !errors.Is(err, unix.EBUSY) {
 			return err
 		}
 		if time.Now().After(deadline) {
 			return errors.Join(err, sandbox.ErrNotEmpty)
+		}
+		if err := killAll(g, time.Until(deadline)); err != nil {
+			return err
 		}
 		// The group lists no process and yet is busy: one of them is in the last
 		// microseconds of its exit. The kernel has no event for this moment.

@@ -39,7 +39,7 @@ func (l *launch) judge(ctx context.Context, steps plan.Plan, told []byte) error 
 
 // died says why the first process ended without a word.
 func (l *launch) died() error {
-	if g := l.container.group; g != nil && g.Stats().OOMKills > 0 {
+	if g := l.container.group; g != nil && g.OOMKills() > 0 {
 		return fmt.Errorf("the memory limit of %d bytes is too small for the walls", l.container.spec.Limits.Memory)
 	}
 	return errors.New("the first process was killed from outside")

@@ -171,7 +171,7 @@ func (t *Template) OOMKills() int64 {
 	if t.group == nil {
 		return 0
 	}
-	return t.group.Stats().OOMKills
+	return t.group.OOMKills()
 }
 
 // Kill ends the process and removes its control group; containers that were entered

@@ -87,15 +87,14 @@ func (a *attempt) sendBody(conn *net.UnixConn) {
 func (a *attempt) readAnswer(conn *net.UnixConn) {
 	r := frame.NewChunkReader(conn)
 	for {
-		piece := make([]byte, pieceBytes)
-		n, err := r.Read(piece)
-		if n > 0 {
+		piece, err := r.Piece(pieceBytes)
+		if len(piece) > 0 {
 			select {
 			case <-a.executed:
 			case <-a.ctx.Done():
 				return
 			}
-			a.put(item{payload: piece[:n]})
+			a.put(item{payload: piece})
 		}
 		if errors.Is(err, io.EOF) {
 			a.put(item{end: true})

@@ -120,6 +120,36 @@ func TestOutputIsCut(t *testing.T) {
 	}
 }
 
+// What a call of a session does to its standard streams is its own affair.
+func TestSpoiledStreams(t *testing.T) {
+	h := open(t, nil)
+	defer h.stop()
+	const hello = "import os, sys\ndef f():\n    print('out')\n    print('err', file=sys.stderr)\n    os.write(1, b'raw\\n')\n    return 1"
+	for name, spoil := range map[string]string{
+		"closes the descriptors": "os.close(1); os.close(2)",
+		"closes the streams":     "sys.stdout.close(); sys.stderr.close()",
+		"replaces the streams":   "sys.stdout = sys.stderr = open('/dev/null', 'w')",
+		"puts anything there":    "sys.stdout = 7; del sys.stderr",
+		"sends them elsewhere":   "os.dup2(os.open('/dev/null', os.O_WRONLY), 1); os.dup2(1, 2)",
+		"reads without waiting":  "os.set_blocking(1, False)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			call := header("spoil " + name)
+			call.SessionId = name
+			a, err := h.execute(t.Context(), call, "import os, sys\ndef f(): "+spoil, "f")
+			if err != nil || !a.envelope.OK {
+				t.Fatalf("%+v, %v", a, err)
+			}
+			call = header("hello " + name)
+			call.SessionId, call.ContainerId = name, &a.container
+			a, err = h.execute(t.Context(), call, hello, "f")
+			if err != nil || !a.envelope.OK || a.logs != "out\nerr\nraw\n" || strings.Join(a.envelope.Output, "") != a.logs {
+				t.Errorf("%+v, %v", a, err)
+			}
+		})
+	}
+}
+
 func TestSameRequestTwice(t *testing.T) {
 	h := open(t, nil)
 	defer h.stop()

@@ -21,7 +21,7 @@ type flags struct {
 	Lasting   time.Duration `help:"How long one measurement lasts." default:"3s"`
 	Rounds    int           `help:"How often each is measured, in turns." default:"2"`
 	Callers   []int         `help:"How many callers at once." default:"1,16"`
-	Ways      []string      `help:"Ways to measure." default:"cold,zygote,ready,session"`
+	Ways      []string      `help:"Ways to measure." default:"cold,zygote,ready,paced,session"`
 	Sustained time.Duration `help:"How long isolated calls are sustained." default:"10s"`
 	Peers     bool          `help:"Measure ProcessPoolExecutor and Dask too." default:"true" negatable:""`
 }

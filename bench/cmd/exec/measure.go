@@ -21,7 +21,8 @@ type way struct {
 	pool    int
 	cold    bool
 	session bool
-	key     string // of --ways
+	pace    time.Duration // of one caller, who is the only one; 0: as fast as it goes
+	key     string        // of --ways
 }
 
 // ways in an order in which two neighbours share a house.
@@ -29,6 +30,7 @@ var ways = []way{
 	{name: "cold", pool: 0, cold: true, key: "cold"},
 	{name: "from a zygote", pool: 0, key: "zygote"},
 	{name: "found ready", pool: 16, key: "ready"},
+	{name: "found ready, 10/s", pool: 16, pace: 100 * time.Millisecond, key: "paced"},
 	{name: "session", pool: 16, session: true, key: "session"},
 }
 
@@ -115,6 +117,9 @@ func (h *house) all(ctx context.Context, f flags, pool int) ([]row, error) {
 		}
 		for _, fn := range functions {
 			for _, callers := range f.Callers {
+				if w.pace > 0 && callers != 1 {
+					continue
+				}
 				r, err := h.one(ctx, f, w, fn, callers)
 				if err != nil {
 					return nil, fmt.Errorf("%s, %s: %w", w.name, fn.name, err)
@@ -147,7 +152,7 @@ func (h *house) one(ctx context.Context, f flags, w way, fn function, callers in
 			lasting = min(lasting, time.Second)
 		}
 		before := h.cpu()
-		result, err := load.Run(ctx, list, lasting)
+		result, err := load.Paced(ctx, list, lasting, w.pace)
 		if err != nil {
 			return row{}, err
 		}

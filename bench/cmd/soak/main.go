@@ -20,6 +20,7 @@ type flags struct {
 	Callers int    `help:"How many callers share the calls." default:"1"`
 	Runtime string `help:"Runtime of the function." enum:"python,bash" default:"python"`
 	Hearth  string `help:"The hearth program; empty: it is built from this workspace."`
+	Chart   bool   `help:"Print the series as a Mermaid chart too."`
 	Python  string `help:"Interpreter with cloudpickle for the worker; empty: it makes an environment."`
 }
 

@@ -52,13 +52,18 @@ func soak(ctx context.Context, f flags) (err error) {
 func series(ctx context.Context, f flags, callers []load.Caller, pid int, dir string) error {
 	fmt.Println(header)
 	begin := time.Now()
+	var looks []held
 	for done := 0; ; {
 		held, err := look(pid, dir)
 		if err != nil {
 			return err
 		}
 		fmt.Println(held.row(done, time.Since(begin)))
+		looks = append(looks, held)
 		if done == f.Calls {
+			if f.Chart {
+				fmt.Print(chart(f, looks[1:]))
+			}
 			return nil
 		}
 		n := min(f.Every, f.Calls-done)

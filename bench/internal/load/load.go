@@ -22,9 +22,16 @@ type Result struct {
 	Elapsed time.Duration
 }
 
-// Run lets every caller call for the given time.
+// Run lets every caller call for the given time, one call after the other.
 // Errors: the first call that failed.
 func Run(ctx context.Context, callers []Caller, lasting time.Duration) (Result, error) {
+	return Paced(ctx, callers, lasting, 0)
+}
+
+// Paced lets every caller begin a call each time that an interval is over, for the
+// given time; one that takes longer than the interval is followed at once.
+// Errors: the first call that failed.
+func Paced(ctx context.Context, callers []Caller, lasting, interval time.Duration) (Result, error) {
 	until, cancel := context.WithTimeout(ctx, lasting)
 	defer cancel()
 	times := make([][]time.Duration, len(callers))
@@ -38,6 +45,7 @@ func Run(ctx context.Context, callers []Caller, lasting time.Duration) (Result, 
 				begin := time.Now()
 				errs[i] = call(ctx)
 				times[i] = append(times[i], time.Since(begin))
+				rest(until, interval-time.Since(begin))
 			}
 			if errs[i] != nil {
 				cancel()
@@ -49,6 +57,19 @@ func Run(ctx context.Context, callers []Caller, lasting time.Duration) (Result, 
 		return Result{}, fmt.Errorf("call: %w", err)
 	}
 	return Result{Took: sorted(times...), Elapsed: time.Since(start)}, nil
+}
+
+// rest waits, but not beyond the end of ctx.
+func rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // Merge joins measurements of one thing.

@@ -36,6 +36,18 @@ func TestRun(t *testing.T) {
 	})
 }
 
+func TestPaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got, err := load.Paced(t.Context(), []load.Caller{takes(10 * time.Millisecond), takes(120 * time.Millisecond)}, 2990*time.Millisecond, 50*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Took) != 60+25 || got.Elapsed != 3*time.Second {
+			t.Errorf("%d calls in %v", len(got.Took), got.Elapsed)
+		}
+	})
+}
+
 func TestRunStopsAtAnError(t *testing.T) {
 	broken := errors.New("broken")
 	fails := func(context.Context) error { return broken }

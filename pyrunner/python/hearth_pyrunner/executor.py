@@ -92,7 +92,8 @@ class Executor:
         # The worker dials while the rest is made.
         self._control.send(message.READY, 0)
         self._log.start()
-        self._rehearse()
+        if not self._called():  # else it would wait for the rehearsal
+            self._rehearse()
         while True:
             select.select([self._control, self._listener], [], [])
             # What the worker said before it dialled counts before the call.
@@ -100,10 +101,14 @@ class Executor:
                 kind, fields = self._control.receive()
                 if kind == message.USE_PATHS:
                     use_paths(fields)
-            if select.select([self._listener], [], [], 0)[0]:
+            if self._called():
                 connection, _ = self._listener.accept()
                 with connection:
                     self._answer(connection)
+
+    def _called(self) -> bool:
+        """Say whether a call has been dialled."""
+        return bool(select.select([self._listener], [], [], 0)[0])
 
     def _rehearse(self) -> None:
         """Do once what every call does: whatever a forked process does first costs it the

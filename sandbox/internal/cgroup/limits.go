@@ -67,15 +67,24 @@ func (g *Group) LimitMemory(bytes int64) error {
 	return nil
 }
 
+// OOMKills counts the processes that were killed for memory.
+func (g *Group) OOMKills() int64 {
+	if g.v2 {
+		return g.field("unified", "memory.events", "oom_kill")
+	}
+	return g.field("memory", "memory.oom_control", "oom_kill")
+}
+
 // Stats reads the counters; those without a controller are 0.
 func (g *Group) Stats() Stats {
+	oomKills := g.OOMKills()
 	if g.v2 {
 		return Stats{
 			Memory:   g.number("unified", "memory.current"),
 			Peak:     g.number("unified", "memory.peak"),
 			Limit:    g.number("unified", "memory.max"),
 			CPU:      time.Duration(g.field("unified", "cpu.stat", "usage_usec")) * time.Microsecond,
-			OOMKills: g.field("unified", "memory.events", "oom_kill"),
+			OOMKills: oomKills,
 			Pids:     g.number("unified", "pids.current"),
 		}
 	}
@@ -84,7 +93,7 @@ func (g *Group) Stats() Stats {
 		Peak:     g.number("memory", "memory.max_usage_in_bytes"),
 		Limit:    g.number("memory", "memory.limit_in_bytes"),
 		CPU:      time.Duration(g.number("cpuacct", "cpuacct.usage")),
-		OOMKills: g.field("memory", "memory.oom_control", "oom_kill"),
+		OOMKills: oomKills,
 		Pids:     g.number("pids", "pids.current"),
 	}
 	if s.Limit >= noLimit {
