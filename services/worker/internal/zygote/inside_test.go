@@ -115,7 +115,7 @@ func TestInside(t *testing.T) {
 }
 
 // wantDescriptors: standard streams; the executor's control socket, listener and this
-// call's connection; the ends of its log's two pipes.
+// call's connection; descriptors 1 and 2 and both ends of its log's pipe.
 func wantDescriptors(t *testing.T, s sight) {
 	t.Helper()
 	kinds := map[string]int{}
@@ -126,7 +126,7 @@ func wantDescriptors(t *testing.T, s sight) {
 		}
 		kinds[kind]++
 	}
-	if !equal(kinds, map[string]int{"/dev/null": 1, "socket": 3, "pipe": 5}) {
+	if !equal(kinds, map[string]int{"/dev/null": 1, "socket": 3, "pipe": 4}) {
 		t.Errorf("descriptors %v", s.Descriptors)
 	}
 }
