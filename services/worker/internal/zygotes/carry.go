@@ -133,6 +133,14 @@ func (z *Zygotes) fill(ctx context.Context, id string, zy *zygote) {
 		z.filled(id, nil)
 		return
 	}
+	pause := time.NewTimer(z.cfg.FillPause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+		z.filled(id, nil)
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, z.cfg.FillTimeout)
 	defer cancel()
 	made, err := z.deps.Make(ctx, id, zy.Process)

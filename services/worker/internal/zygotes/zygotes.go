@@ -62,6 +62,9 @@ type Config struct {
 	// GrowTimeout bounds the imports of one zygote, FillTimeout the start of one
 	// container that is made ahead.
 	GrowTimeout, FillTimeout time.Duration
+	// FillPause is how long a container that is made ahead is begun after another was
+	// taken: the call that took it goes first.
+	FillPause time.Duration
 }
 
 // Deps are what zygotes are made with.
