@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -312,8 +314,8 @@ func (w *world) returned(ctx context.Context) {
 	}
 	w.witness.mu.Lock()
 	defer w.witness.mu.Unlock()
-	if w.witness.loaded != 0 {
-		w.witness.note("returned", "%d functions are still loaded", w.witness.loaded)
+	if left := slices.Sorted(maps.Values(w.witness.loaded)); len(left) > 0 {
+		w.witness.note("returned", "%d functions are still loaded: %s", len(left), strings.Join(left, ", "))
 	}
 }
 

@@ -19,14 +19,15 @@ type witness struct {
 	running map[string]string
 	// executed counts by invocation ID.
 	executed map[string]int
-	loaded   int
-	random   *rand.Rand
+	// loaded are the functions that were and are not closed, as "RUN at LIFE".
+	loaded map[*instance]string
+	random *rand.Rand
 	// instances are the latest of each Run, for a bug that goes around the server.
 	instances map[string]*instance
 }
 
 func newWitness(random *rand.Rand) *witness {
-	return &witness{running: map[string]string{}, executed: map[string]int{}, random: random, instances: map[string]*instance{}}
+	return &witness{running: map[string]string{}, executed: map[string]int{}, loaded: map[*instance]string{}, random: random, instances: map[string]*instance{}}
 }
 
 // violate notes a broken claim.
@@ -74,10 +75,17 @@ func (w *witness) end(run, place string) {
 	}
 }
 
-func (w *witness) load(by int) {
+func (w *witness) load(i *instance) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.loaded += by
+	w.loaded[i] = i.run + " at " + i.place
+	w.instances[i.run] = i
+}
+
+func (w *witness) unload(i *instance) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.loaded, i)
 }
 
 func (w *witness) count(invocation string) int {
@@ -114,18 +122,14 @@ func (l language) Load(ctx context.Context, f runtimeserver.Function) (runtimese
 	if err := pause(ctx, 5*time.Millisecond); err != nil {
 		return nil, err
 	}
-	l.witness.load(1)
-	i := &instance{language: l, run: f.RunUID, close: sync.OnceFunc(func() { l.witness.load(-1) })}
-	l.witness.mu.Lock()
-	defer l.witness.mu.Unlock()
-	l.witness.instances[f.RunUID] = i
+	i := &instance{language: l, run: f.RunUID}
+	l.witness.load(i)
 	return i, nil
 }
 
 type instance struct {
 	language
-	run   string
-	close func()
+	run string
 }
 
 func (i *instance) Invoke(ctx context.Context, call runtimeserver.Call) (runtimeserver.Result, error) {
@@ -138,7 +142,7 @@ func (i *instance) Invoke(ctx context.Context, call runtimeserver.Call) (runtime
 }
 
 func (i *instance) Close() error {
-	i.close()
+	i.witness.unload(i)
 	return nil
 }
 

@@ -258,6 +258,29 @@ func TestSuperseded(t *testing.T) {
 	})
 }
 
+// An attempt that is called off before it has taken its predecessor's place, while the
+// Runtime Server is away, leaves nothing of either behind.
+func TestCalledOffWhileSuperseding(t *testing.T) {
+	story(t, func(t *testing.T, h *house) {
+		h.control.assign("run-1", 1, function(), 0)
+		h.hear("run-1#1 ready")
+		h.runtime.set(func(f *runtimeFake) { f.down = true })
+		h.control.assign("run-1", 2, function(), 0)
+		time.Sleep(h.cfg.ReleaseTimeout + time.Second) // now the second tries to end the first
+		h.control.release("run-1", hearthv1.RunReason_RUN_REASON_CANCELLED)
+		h.hear("run-1#2 released")
+		h.runtime.set(func(f *runtimeFake) { f.down = false })
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		h.runtime.set(func(f *runtimeFake) {
+			if len(f.registrations) > 0 {
+				t.Errorf("left on the Runtime Server: %v", f.registrations)
+			}
+		})
+		h.close()
+	})
+}
+
 // A release for what the node does not hold is answered all the same.
 func TestReleaseOfNothing(t *testing.T) {
 	story(t, func(t *testing.T, h *house) {

@@ -34,11 +34,11 @@ func (o *owner) prepare(ctx context.Context) result {
 		return o.ready(source.Prepared{Dir: o.sources.Dir(uid), Identity: cmp.Or(rec.SourceIdentity, o.a.GetSourceIdentity())})
 	}
 	if had {
-		if err := o.supersede(ctx, rec); err != nil {
+		if rec, err = o.supersede(ctx, rec); err != nil {
 			return failed(ctx, err)
 		}
 	}
-	rec = ledger.Record{RunUID: uid, Attempt: attempt}
+	rec = ledger.Record{RunUID: uid, Attempt: attempt, Register: rec.Register, RegistrationID: rec.RegistrationID}
 	if err := o.ledger.Put(rec); err != nil {
 		return failed(ctx, err)
 	}
@@ -63,21 +63,22 @@ func (o *owner) whole(rec ledger.Record) bool {
 	return rec.SourceIdentity != "" && missing == nil
 }
 
-// supersede ends an earlier attempt.
-// Errors: a task's that is not known to have ended. A function's does not matter: its
-// next registration takes its place.
-func (o *owner) supersede(ctx context.Context, rec ledger.Record) error {
+// supersede ends an earlier attempt, and returns what is left of it: a function's
+// registration goes when the next one takes its place, or with this attempt if there
+// is to be none.
+// Errors: a task's that is not known to have ended.
+func (o *owner) supersede(ctx context.Context, rec ledger.Record) (left ledger.Record, err error) {
 	bounded, cancel := context.WithTimeout(ctx, o.cfg.Release)
 	defer cancel()
-	err := o.undo(bounded, rec, 0)
+	err = o.undo(bounded, rec, 0)
 	switch {
 	case err == nil:
-		return nil
+		return ledger.Record{}, nil
 	case rec.ExecutionID != "":
-		return &upstream.Failure{Reason: vigil.Unavailable, Message: "an earlier attempt could not be ended: " + upstream.Text(err)}
+		return rec, &upstream.Failure{Reason: vigil.Unavailable, Message: "an earlier attempt could not be ended: " + upstream.Text(err)}
 	}
 	o.log.Info("an earlier attempt is left to be superseded", "cause", err)
-	return nil
+	return rec, nil
 }
 
 // source is the Run's; one of git at the commit that it was resolved to first: a
