@@ -160,7 +160,8 @@ def check_session(stub):
     assert first.containers == second.containers and len(first.containers) == 1
     other = call(stub, pickled(step), "other")
     assert other.envelope["value"] == 1 and other.containers != first.containers
-    cold = pb.ExecutionConfig(disable_optimized_execution=True)
+    small = resources_pb2.ResourceBudget(kind=resources_pb2.RESOURCE_KIND_MEMORY, alloc=128 << 20, max=256 << 20)
+    cold = pb.ExecutionConfig(disable_optimized_execution=True, budgets=[small])
     values = [call(stub, pickled(step), "cold", cold).envelope["value"] for _ in range(2)]
     assert values == [1, 2], "a cold session goes on"
     refused(
