@@ -27,7 +27,8 @@ func (w *Worker) nursery() *zygotes.Zygotes {
 	if w.cfg.ZygoteMemory == 0 || !ok {
 		return nil
 	}
-	cfg := zygotes.Config{Config: hotset.Default(w.cfg.ZygoteMemory), GrowTimeout: 2 * time.Minute, FillTimeout: w.cfg.StartTimeout, FillPause: 10 * time.Millisecond}
+	reserve := w.cfg.ZygoteMemory / 8
+	cfg := zygotes.Config{Config: hotset.Default(w.cfg.ZygoteMemory - reserve), Reserve: reserve, GrowTimeout: 2 * time.Minute, FillTimeout: w.cfg.StartTimeout, FillPause: 10 * time.Millisecond}
 	cfg.MaxPool, cfg.MinPool = w.cfg.ZygotePool, min(cfg.MinPool, w.cfg.ZygotePool)
 	for _, pin := range w.cfg.Zygotes {
 		cfg.Pins = append(cfg.Pins, pinned(pin))

@@ -60,7 +60,7 @@ func (z *Zygotes) Held() []View {
 func (z *Zygotes) Memory() (budget, used int64) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	return z.cfg.Budget, z.sets.Used()
+	return z.cfg.Budget + z.cfg.Reserve, z.sets.Used()
 }
 
 // ErrNotGrown: a set that was to be warmed could not be grown this time.

@@ -57,6 +57,10 @@ type Made struct {
 // Config says what zygotes are kept within.
 type Config struct {
 	hotset.Config
+	// Reserve is memory beside the Budget that is planned with, in bytes: what an import
+	// takes is known only when it is done, and may be more for the moment until
+	// something has gone for it.
+	Reserve int64
 	// Pins are import sets that are kept whatever calls them.
 	Pins [][]string
 	// GrowTimeout bounds the imports of one zygote, FillTimeout the start of one
