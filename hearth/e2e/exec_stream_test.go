@@ -17,10 +17,10 @@ import (
 )
 
 // bigStream asks for the large version of TestStreams.
-const bigStream = "HEARTH_E2E_GIB"
+const bigStream = "E2E_GIB"
 
 // What streams through router and worker is not held by them: in and out pass many
-// times what they may grow by. HEARTH_E2E_GIB=1 sends 1 GiB each way.
+// times what they may grow by. E2E_GIB=1 sends 1 GiB each way.
 func TestStreams(t *testing.T) {
 	// An executor holds a call's argument and its answer as text and as bytes.
 	megabytes, executor := 64, "3221225472"
