@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hearth-run/hearth/bench/internal/load"
+	"github.com/hearth-run/hearth/bench/internal/peer"
 )
 
 // way is how calls come to their containers.
@@ -59,7 +59,7 @@ func measure(ctx context.Context, f flags) (err error) {
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755)); err != nil {
 		return err
 	}
-	program, err := build(ctx, f.Hearth, dir)
+	program, err := peer.Build(ctx, f.Hearth, dir)
 	if err != nil {
 		return err
 	}
@@ -74,19 +74,6 @@ func measure(ctx context.Context, f flags) (err error) {
 		return peers(ctx, f, dir)
 	}
 	return nil
-}
-
-func build(ctx context.Context, named, dir string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	out := filepath.Join(dir, "hearth")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "github.com/hearth-run/hearth/hearth")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build hearth (run this inside the workspace, or name a program with --hearth): %w", err)
-	}
-	return out, nil
 }
 
 // houses measures every way, in a house for each size of pool.

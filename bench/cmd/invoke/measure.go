@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -33,7 +32,7 @@ func measure(ctx context.Context, f flags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program, err := build(ctx, f.Hearth, dir)
+	program, err := peer.Build(ctx, f.Hearth, dir)
 	if err != nil {
 		return err
 	}
@@ -57,20 +56,6 @@ func measure(ctx context.Context, f flags) (err error) {
 		return err
 	}
 	return compare(ctx, f, targets)
-}
-
-// build returns the program to measure, built from the workspace if none is named.
-func build(ctx context.Context, named, dir string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	out := filepath.Join(dir, "hearth")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "github.com/hearth-run/hearth/hearth")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build hearth (run this inside the workspace, or name a program with --hearth): %w", err)
-	}
-	return out, nil
 }
 
 func prepare(ctx context.Context, f flags, echo, hearth *peer.Process) ([]target, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -27,7 +26,7 @@ func soak(ctx context.Context, f flags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	program, err := build(ctx, f.Hearth, dir)
+	program, err := peer.Build(ctx, f.Hearth, dir)
 	if err != nil {
 		return err
 	}
@@ -105,18 +104,4 @@ func start(ctx context.Context, f flags, program, dir string) (*peer.Process, er
 		args = append(args, "--executor-python", f.Python)
 	}
 	return peer.Start(ctx, []string{"router"}, program, args...)
-}
-
-// build returns the program, built from the workspace if none is named.
-func build(ctx context.Context, named, dir string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	out := filepath.Join(dir, "hearth")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, "github.com/hearth-run/hearth/hearth")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build hearth (run this inside the workspace, or name a program with --hearth): %w", err)
-	}
-	return out, nil
 }
