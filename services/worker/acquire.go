@@ -29,7 +29,8 @@ func (w *Worker) acquire(ctx context.Context, h *serverless.WorkerExecutionReque
 	// lives itself.
 	w.owners.Go(func() { b.Own(context.WithoutCancel(ctx), w.stop) })
 	if err := b.Ready(ctx); err != nil {
-		w.owners.Go(func() { b.Finish(false) })
+		w.settle(b.ID, true)
+		w.owners.Go(func() { b.Finish(false) }) // the start has to come to its end first
 		return nil, err
 	}
 	return b, nil
@@ -42,7 +43,13 @@ func (w *Worker) reuse(ctx context.Context, id string, h *serverless.WorkerExecu
 	if e == nil {
 		return nil, edge.Publicf(box.ErrGone, "container %s is gone, and session %q with it: start a new session", id, h.GetSessionId())
 	}
-	return e.box, e.box.Acquire(ctx, h.GetSessionId(), h.GetRequestId())
+	if err := e.box.Acquire(ctx, h.GetSessionId(), h.GetRequestId()); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	e.over = ctx.Err
+	w.mu.Unlock()
+	return e.box, nil
 }
 
 // admit makes a container as soon as there is room: what is being taken down does
@@ -52,6 +59,9 @@ func (w *Worker) admit(ctx context.Context, h *serverless.WorkerExecutionRequest
 	for {
 		w.mu.Lock()
 		b, err := w.create(h, demand, from)
+		if err == nil {
+			w.boxes[b.ID].over = ctx.Err
+		}
 		freed, leaving := w.freed, w.leaving()
 		w.mu.Unlock()
 		if !errors.Is(err, errFull) || !leaving {
@@ -68,7 +78,7 @@ func (w *Worker) admit(ctx context.Context, h *serverless.WorkerExecutionRequest
 // leaving says that a container is being taken down; the caller holds mu.
 func (w *Worker) leaving() bool {
 	for _, e := range w.boxes {
-		if e.leaving {
+		if e.left() {
 			return true
 		}
 	}
@@ -94,6 +104,7 @@ func (w *Worker) create(h *serverless.WorkerExecutionRequest, demand ledger.Dema
 		Grow:     func() (int64, bool) { return w.grow(id) },
 		Report:   func(r box.Report) { w.report(id, r) },
 		Released: func() { w.released(id) },
+		Stuck:    func() { w.stuck(id) },
 	}, h.GetRequestId(), w.log)
 	w.boxes[id] = &entry{box: b, status: &serverless.ExecutorStatus{
 		ContainerId: id, WorkerId: w.cfg.ID, RequestId: h.GetRequestId(), SessionId: h.GetSessionId(), Status: serverless.Status_STATUS_BUSY,
@@ -103,14 +114,18 @@ func (w *Worker) create(h *serverless.WorkerExecutionRequest, demand ledger.Dema
 
 // finish gives a container back after its call.
 func (w *Worker) finish(b *box.Box, success bool) {
-	if !success || b.Session == "" {
-		w.mu.Lock()
-		if e := w.boxes[b.ID]; e != nil {
-			e.leaving = true
-		}
-		w.mu.Unlock()
-	}
+	w.settle(b.ID, !success || b.Session == "")
 	b.Finish(success)
+}
+
+// settle notes that a container's call is over; leaving: its place comes free
+// without anybody's doing.
+func (w *Worker) settle(id string, leaving bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.boxes[id]; e != nil {
+		e.over, e.leaving = nil, leaving
+	}
 }
 
 // released forgets a container of which nothing is left.
@@ -119,12 +134,28 @@ func (w *Worker) released(id string) {
 	e := w.boxes[id]
 	delete(w.boxes, id)
 	w.ledger.Release(id)
-	close(w.freed)
-	w.freed = make(chan struct{})
+	w.wake()
 	w.mu.Unlock()
 	if e != nil {
 		for _, release := range e.releases {
 			release()
 		}
 	}
+}
+
+// stuck keeps the place of a container that cannot be destroyed, since its memory is
+// not free; nobody waits for it any more.
+func (w *Worker) stuck(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e := w.boxes[id]; e != nil {
+		e.stuck = true
+	}
+	w.wake()
+}
+
+// wake lets the calls that wait for room look again; the caller holds mu.
+func (w *Worker) wake() {
+	close(w.freed)
+	w.freed = make(chan struct{})
 }

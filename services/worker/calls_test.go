@@ -226,6 +226,31 @@ func TestFull(t *testing.T) {
 	}
 }
 
+// A call that was given up while its container started leaves a place that the next
+// one waits for.
+func TestGivenUpWhileStarting(t *testing.T) {
+	h := open(t, func(cfg *worker.Config) { cfg.MaxContainers, cfg.ZygoteMemory = 1, 0 })
+	defer h.stop()
+	for i := range 5 {
+		ctx, giveUp := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := h.execute(ctx, &serverless.WorkerExecutionRequest{RequestId: fmt.Sprint("given-up-", i)}, "def f(): pass", "f")
+			ended <- err
+		}()
+		for len(h.worker.Containers()) == 0 {
+			time.Sleep(time.Millisecond) // nothing tells that a container starts
+		}
+		giveUp()
+		if err := <-ended; err == nil {
+			t.Fatal("a call that was given up has ended well")
+		}
+		if _, err := h.execute(t.Context(), &serverless.WorkerExecutionRequest{RequestId: fmt.Sprint("next-", i)}, "def f(): pass", "f"); err != nil {
+			t.Fatalf("the next call: %v", err)
+		}
+	}
+}
+
 // A hundred first calls at once, on whatever cores there are.
 func TestManyAtOnce(t *testing.T) {
 	h := open(t, func(c *worker.Config) { c.Memory = 64 << 30; c.StartTimeout = 2 * time.Minute })

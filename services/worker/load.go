@@ -104,7 +104,7 @@ func (w *Worker) Utilization() (*serverless.WorkerUtilization, []*serverless.Exe
 	boxes := make([]*box.Box, 0, len(w.boxes))
 	for _, e := range w.boxes {
 		boxes = append(boxes, e.box)
-		if e.leaving || !e.reported {
+		if e.left() || !e.reported {
 			// Routers count what they were told of: until then by its call, and no
 			// more once that is over, since admit waits for such a place.
 			held := w.ledger.Held(e.box.ID)

@@ -1,12 +1,15 @@
 package worker
 
 import (
+	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/services/worker/internal/box"
 	"github.com/hearth-run/hearth/services/worker/internal/ledger"
+	"github.com/hearth-run/hearth/services/worker/internal/zygotes"
 )
 
 // Routers count a container from the call that it was made for until that is over: in
@@ -41,5 +44,41 @@ func TestUtilizationCountsWhatRoutersKnow(t *testing.T) {
 	}
 	if memory, _, count := w.ledger.Usage(); memory != 720 || count != 5 {
 		t.Errorf("to tell has changed what is reserved: %d bytes, %d containers", memory, count)
+	}
+}
+
+// A call waits for the place of a container that is taken down, until it turns out
+// that it cannot be.
+func TestStuckContainer(t *testing.T) {
+	w := &Worker{
+		cfg: Config{ID: "w"}, log: slog.New(slog.DiscardHandler), boxes: map[string]*entry{}, freed: make(chan struct{}),
+		ledger: ledger.New(ledger.Capacity{Memory: 1000}),
+	}
+	h, demand := &serverless.WorkerExecutionRequest{RequestId: "r"}, ledger.Demand{Memory: 800}
+	old, err := w.admit(t.Context(), h, demand, zygotes.Start{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle(old.ID, true)
+	synctest.Test(t, func(t *testing.T) {
+		w.freed = make(chan struct{})
+		refused := make(chan error, 1)
+		go func() {
+			_, err := w.admit(t.Context(), h, demand, zygotes.Start{})
+			refused <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-refused:
+			t.Fatalf("it did not wait: %v", err)
+		default:
+		}
+		w.stuck(old.ID)
+		if err := <-refused; !errors.Is(err, errFull) {
+			t.Errorf("after the container got stuck: %v", err)
+		}
+	})
+	if held := w.reserved(old.ID); held != demand {
+		t.Errorf("its reservation is %+v", held)
 	}
 }

@@ -63,9 +63,17 @@ type entry struct {
 	releases []func()
 	// leaving says that its call is over and it is being taken down.
 	leaving bool
+	// stuck says that it cannot be taken down.
+	stuck bool
+	// over says whether the call that holds it was given up; nil between calls.
+	over func() error
 	// reported says that routers are told of it.
 	reported bool
 }
+
+// left says that the container is being taken down, or will be as soon as its call
+// has seen that nobody waits for it.
+func (e *entry) left() bool { return !e.stuck && (e.leaving || e.over != nil && e.over() != nil) }
 
 // New checks the settings and starts nothing.
 func New(cfg Config, deps Deps) (*Worker, error) {

@@ -39,8 +39,9 @@ type Config struct {
 	Grow func() (int64, bool)
 	// Report is told of each state; it must not block.
 	Report func(Report)
-	// Released is called once, when nothing of the container is left.
-	Released func()
+	// Released is called once, when nothing of the container is left; Stuck instead
+	// where something of it does not end.
+	Released, Stuck func()
 }
 
 // Running is a container whose executor answers.
@@ -223,6 +224,7 @@ func (o *owner) destroy() {
 		o.box.log.Error("destroy container", "err", err)
 		o.stuck = true
 		_ = o.step(container.Event{Kind: container.DestroyFailed})
+		o.box.Stuck()
 		return
 	}
 	o.box.Released()
