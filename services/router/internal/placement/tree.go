@@ -122,17 +122,39 @@ func (t *tree) most(level, i int) room {
 // set changes a leaf and what follows from it above, until a node stays as it was.
 func (t *tree) set(leaf int32, e entry, r room) {
 	t.setRoom(int(leaf), r)
-	i := int(leaf)
-	moved := max(t.nodes[0][i].slot, e.slot) // none, where nobody came or went
-	t.nodes[0][i] = e
+	old := &t.nodes[0][leaf]
+	worse := old.before(&e) == 1
+	moved := max(old.slot, e.slot) // none, where nobody came or went
+	*old = e
+	if worse {
+		t.yield(int(leaf), moved)
+	} else {
+		t.rise(int(leaf), &e, moved)
+	}
+}
+
+// rise carries a leaf that has come forward up to where somebody is before it.
+func (t *tree) rise(i int, e *entry, moved int32) {
 	for level := 1; level < len(t.nodes); level++ {
-		best := winner(t.nodes[level-1], i)
 		i /= fanout
 		node := &t.nodes[level][i]
-		if node.slot != moved && best.slot != moved {
+		if node.slot != moved && e.before(node) == 0 {
 			return
 		}
-		*node = *best
+		*node = *e
+	}
+}
+
+// yield decides anew what a leaf that has fallen back had won.
+func (t *tree) yield(i int, moved int32) {
+	for level := 1; level < len(t.nodes); level++ {
+		group := i
+		i /= fanout
+		node := &t.nodes[level][i]
+		if node.slot != moved {
+			return
+		}
+		*node = *winner(t.nodes[level-1], group)
 	}
 }
 
