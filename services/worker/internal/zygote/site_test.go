@@ -19,6 +19,9 @@ import (
 // pandas for the benchmarks; without it an environment is made as a worker makes it.
 const pythonEnv = "HEARTH_TEST_PYTHON"
 
+// numpy is in the environment that is made; its version is for Python 3.11 and later.
+const numpy = "numpy==2.3.3; python_version >= '3.11'"
+
 // site is an environment above another one: what the other has, and the modules that
 // tests write.
 type site struct {
@@ -34,7 +37,7 @@ var (
 
 func makeSite() (site, error) {
 	var s site
-	base, err := pyenv.Prepare(context.Background(), pyenv.Config{Folder: folder, Python: os.Getenv(pythonEnv)}, slog.New(slog.DiscardHandler))
+	base, err := pyenv.Prepare(context.Background(), pyenv.Config{Folder: folder, Python: os.Getenv(pythonEnv), Packages: []string{numpy}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return s, err
 	}
