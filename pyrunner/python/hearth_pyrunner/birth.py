@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 import threading
 from typing import Any, Callable, List
 
@@ -16,16 +17,12 @@ try:
     _libc = ctypes.PyDLL(None, use_errno=True)
     _libc.syscall.restype = ctypes.c_long
     _libc.syscall.argtypes = [ctypes.c_long] * 6
-    _before, _in_parent, _in_child = (
-        getattr(ctypes.pythonapi, name) for name in ("PyOS_BeforeFork", "PyOS_AfterFork_Parent", "PyOS_AfterFork_Child")
-    )
-    for _step in (_before, _in_parent, _in_child):
-        _step.restype = None
 except (ImportError, OSError):  # an interpreter without libffi
     _libc = None  # type: ignore[assignment]
 
 CHILD = 0
 SIBLING = 1
+FIRST = 2  # a sibling that is the first process of a pid namespace
 
 _CLONE_PARENT = 0x00008000
 _CLONE_NEWPID = 0x20000000
@@ -41,24 +38,10 @@ def _tid_address() -> int:
     return address.value if _libc.prctl(_PR_GET_TID_ADDRESS, ctypes.byref(address), 0, 0, 0) == 0 else 0
 
 
-def fork(kin: int) -> int:
-    """os.fork of a process that has one thread, which says whose the new one is."""
-    if kin == CHILD:
-        return os.fork()
-    _before()
-    pid = _clone(0)
-    if pid == 0:
-        _in_child()
-        return 0
-    _in_parent()
-    return _checked(pid)
-
-
-class FirstFork:
-    """Forks siblings that are first processes of pid namespaces. What the interpreter
-    and its library do after a fork for the sake of other threads, which there are none
-    of, is left out: it touches a hundred pages. What modules have registered since the
-    beginning is done (os.register_at_fork)."""
+class Forks:
+    """Forks of a process that has one thread. What the interpreter and its library do
+    after a fork for the sake of other threads is left out: it touches two hundred pages.
+    What modules have registered since the beginning is done (os.register_at_fork)."""
 
     def __init__(self) -> None:
         self._before: List[Callable[[], Any]] = []
@@ -80,16 +63,27 @@ class FirstFork:
         if "after_in_parent" in steps:
             self._in_parent.append(steps["after_in_parent"])
 
-    def fork(self) -> int:
+    def fork(self, kin: int) -> int:
         """Return the new process's number, and 0 in it. Raises OSError."""
-        for step in self._before:
-            step()
-        pid = _clone(_CLONE_NEWPID)
+        if _libc is None and kin == CHILD:
+            return os.fork()
+        _do(self._before)
+        pid: int = _libc.fork() if kin == CHILD else _clone(_CLONE_NEWPID if kin == FIRST else 0)
         if pid == 0:
-            self._main._native_id = 1  # type: ignore[attr-defined]
-        for step in self._in_child if pid == 0 else self._in_parent:
+            self._main._native_id = 1 if kin == FIRST else os.getpid()  # type: ignore[attr-defined]
+        _do(self._in_child if pid == 0 else self._in_parent)
+        if pid < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return pid
+
+
+def _do(steps: List[Callable[[], Any]]) -> None:
+    for step in steps:
+        try:
             step()
-        return _checked(pid)
+        except BaseException:  # told, as os.fork does, which goes on
+            sys.excepthook(*sys.exc_info())
 
 
 def _clone(more: int) -> int:
@@ -101,11 +95,4 @@ def _clone(more: int) -> int:
     if tid:
         flags |= _CLONE_CHILD_SETTID | _CLONE_CHILD_CLEARTID
     pid: int = _libc.syscall(_SYS_CLONE, flags, 0, 0, tid, 0)
-    return pid
-
-
-def _checked(pid: int) -> int:
-    if pid < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
     return pid

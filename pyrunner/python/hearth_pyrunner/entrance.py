@@ -31,9 +31,9 @@ class Door:
     """What is the same for all who enter, made before they are forked: whatever a child
     does first costs it the copy of a page."""
 
-    def __init__(self, fork: birth.FirstFork, variables: Mapping[str, str]) -> None:
+    def __init__(self, forks: birth.Forks, variables: Mapping[str, str]) -> None:
         """variables are those that entrants have besides their own."""
-        self._fork = fork
+        self._forks = forks
         self.variables = variables
         self.executor: Optional[executor.Executor] = None
         self._limit = 0
@@ -47,7 +47,7 @@ class Door:
             self.executor, self._limit = executor.Executor(limit), limit
         self._map(bytes(fields[2]), entry)
         entrant = Entrant(self, files, address, size, begin)
-        pid = self._fork.fork()
+        pid = self._forks.fork(birth.FIRST)
         if pid == 0:
             entrant.run()
         return pid

@@ -21,14 +21,16 @@ Run = Callable[[List[str]], None]
 
 
 def _template() -> Run:
-    from . import descriptors, function, template
+    from . import birth, descriptors, function, template
 
     # What a template can load.
     modes = {"function": function.load}
 
     def run(_: List[str]) -> None:
         descriptors.close_all_but([CONTROL])
-        _live(template.Template(CONTROL, modes))
+        forks = birth.Forks()
+        forks.begin()
+        _live(template.Template(CONTROL, modes, forks))
 
     return run
 
@@ -42,9 +44,9 @@ def _zygote() -> Run:
         network = int(arguments[0])
         descriptors.close_all_but([CONTROL, network])
         zygote.isolate(network)
-        imports, first = zygote.Imports(), birth.FirstFork()
-        first.begin()
-        _live(template.Template(CONTROL, {"imports": imports.load}, entrance.Door(first, imports.variables)))
+        imports, forks = zygote.Imports(), birth.Forks()
+        forks.begin()
+        _live(template.Template(CONTROL, {"imports": imports.load}, forks, entrance.Door(forks, imports.variables)))
 
     return run
 

@@ -39,9 +39,12 @@ LOST = 217
 class Template:
     """Owns the control socket and the children of one process."""
 
-    def __init__(self, control: int, modes: Mapping[str, Load], door: Optional[Door] = None, leads: bool = True) -> None:
+    def __init__(
+        self, control: int, modes: Mapping[str, Load], forks: birth.Forks, door: Optional[Door] = None, leads: bool = True
+    ) -> None:
         """door is what children enter containers by; leads says that the process leads
         its session, or shall not."""
+        self._forks = forks
         self._door = door
         self._leads = leads
         self._conn = channel.ControlChannel(control)
@@ -107,7 +110,7 @@ class Template:
 
     def _fork(self, _: List[message.Bytes]) -> None:
         control = self._conn.take_descriptor()
-        pid = os.fork()
+        pid = self._forks.fork(birth.CHILD)
         if pid == 0:
             self._become(control)
         os.close(control)
@@ -120,7 +123,7 @@ class Template:
         control, *streams = self._conn.take_descriptors()
         gc.freeze()  # before the first load nothing is frozen yet
         parent = os.getpid() if kin == birth.CHILD else os.getppid()
-        pid = birth.fork(kin)
+        pid = self._forks.fork(kin)
         if pid == 0:
             return self._grown(control, streams, fields, parent)
         for fd in (control, *streams):
@@ -141,7 +144,7 @@ class Template:
         descriptors.close_all_but([control, *streams])
         surroundings.take(message.text(fields[1]), fields[2:], streams)
         reseed.reseed()
-        return Template(control, self._modes, self._door, leads)
+        return Template(control, self._modes, self._forks, self._door, leads)
 
     def _enter(self, fields: List[message.Bytes]) -> None:
         """Fork a process that enters a container."""

@@ -287,7 +287,7 @@ class Births(unittest.TestCase):
         told = read_end, write_end = os.pipe()
         middle = os.fork()
         if middle == 0:
-            pid = birth.fork(birth.SIBLING)
+            pid = birth.Forks().fork(birth.SIBLING)
             if pid == 0:
                 os.write(write, str(os.getppid()).encode())
                 os._exit(7)
@@ -302,10 +302,10 @@ class Births(unittest.TestCase):
 
     @forked
     def test_what_modules_register_is_done(self):
-        first = birth.FirstFork()
+        forks = birth.Forks()
         done = []
         os.register_at_fork(after_in_child=lambda: done.append("too early"))
-        first.begin()
+        forks.begin()
         for name in "ab":
             os.register_at_fork(
                 before=lambda name=name: done.append("before " + name),
@@ -313,14 +313,16 @@ class Births(unittest.TestCase):
                 after_in_parent=lambda name=name: done.append("parent " + name),
             )
         original, birth._CLONE_NEWPID = birth._CLONE_NEWPID, 0  # which needs rights
-        read, write = os.pipe()
-        pid = first.fork()
-        if pid == 0:
-            os.write(write, ", ".join(done).encode())
-            os._exit(0)
+        for kin in (birth.CHILD, birth.FIRST):
+            del done[:]
+            read, write = os.pipe()
+            pid = forks.fork(kin)
+            if pid == 0:
+                os.write(write, ", ".join(done).encode())
+                os._exit(0)
+            self.assertEqual(os.read(read, 1000), b"before b, before a, child a, child b")
+            self.assertEqual(done, ["before b", "before a", "parent a", "parent b"])
         birth._CLONE_NEWPID = original
-        self.assertEqual(os.read(read, 1000), b"before b, before a, child a, child b")
-        self.assertEqual(done, ["before b", "before a", "parent a", "parent b"])
         del done[:]
         pid = os.fork()  # as for everybody else
         if pid == 0:
