@@ -40,8 +40,7 @@ func (i *instance) call(ctx context.Context, number int, call runtimeserver.Call
 	}
 	kept := end.told
 	if kept {
-		_, e := w.goOn(i.f.Processes, end.left)
-		kept = e == nil
+		kept = w.goOn(i.f.Processes, end.left) == nil
 	}
 	if !kept {
 		if e := i.f.Processes.End(); e != nil && err == nil {
@@ -87,20 +86,29 @@ type end struct {
 // goOn sees to it that nothing is left beside the warm bash, which waits, and lets
 // it go on. left says that it found something. Only then may it fork the next
 // subshell, so that what is killed here is never the next call's.
-func (w *warm) goOn(group *process.Group, left bool) (killed int, err error) {
-	if left {
-		if killed, err = group.Thin(w.leader); err != nil {
-			return killed, err
-		}
-		err = group.Settle()
-	} else {
-		err = group.Reap()
+func (w *warm) goOn(group *process.Group, left bool) error {
+	if _, err := w.settle(group, left); err != nil {
+		return err
 	}
-	if err != nil {
+	return w.on()
+}
+
+// settle ends what is left beside the warm bash, and says how many that were.
+func (w *warm) settle(group *process.Group, left bool) (killed int, err error) {
+	if !left {
+		return 0, group.Reap()
+	}
+	if killed, err = group.Thin(w.leader); err != nil {
 		return killed, err
 	}
-	_, err = fmt.Fprintln(w.channels.control.write, "on")
-	return killed, err
+	return killed, group.Settle()
+}
+
+// on lets the warm bash go on: it forks the next subshell.
+func (w *warm) on() error {
+	w.resting = false
+	_, err := fmt.Fprintln(w.channels.control.write, "on")
+	return err
 }
 
 // wait waits for the end of the subshell, and brings it about when the context is

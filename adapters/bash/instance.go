@@ -107,6 +107,13 @@ func (i *instance) ready(ctx context.Context) (number int, err error) {
 	if i.warm.waiting > 0 {
 		return i.warm.waiting, nil
 	}
+	// The first call has the first subshell forked: a function that nobody has called
+	// yet has one process.
+	if i.warm.resting {
+		if err := i.warm.on(); err != nil {
+			return 0, err
+		}
+	}
 	select {
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
@@ -161,7 +168,9 @@ func (i *instance) replace() error {
 	i.next = successor{done: done}
 	go func(next *successor) {
 		defer close(done)
-		next.warm, next.err = i.start(i.ctx)
+		if next.warm, next.err = i.start(i.ctx); next.err == nil {
+			_ = next.warm.on() // a bash that cannot be told is lost: the next call finds that out
+		}
 	}(&i.next)
 	return nil
 }

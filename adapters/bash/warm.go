@@ -23,13 +23,14 @@ type warm struct {
 	reports  chan string
 	reporter sync.WaitGroup
 	waiting  int            // the call that a subshell waits for, 0 for none
+	resting  bool           // it has loaded and waits for the word to go on
 	loading  *tail          // of stderr while loading
 	outside  []*os.File     // what is written outside of calls
 	readers  sync.WaitGroup // of that
 }
 
-// start starts a bash and waits until it has sourced the file. When it fails
-// nothing is left.
+// start starts a bash and waits until it has sourced the file; then it rests. When
+// it fails nothing is left.
 func (i *instance) start(ctx context.Context) (*warm, error) {
 	channels, err := openChannels()
 	if err != nil {
@@ -104,10 +105,11 @@ func (i *instance) loaded(ctx context.Context, w *warm) error {
 	switch line {
 	case "loaded 0", "loaded 1":
 		left := line == "loaded 1"
-		killed, err := w.goOn(i.f.Processes, left)
+		killed, err := w.settle(i.f.Processes, left)
 		if killed > 0 || left && i.f.Processes.Path() != "" {
 			i.f.Logs.Entry("", "warn", i.stem()+".sh has left processes running while it was sourced; they were ended")
 		}
+		w.resting = true
 		return err
 	case "no-function":
 		return edge.Publicf(runtimeserver.ErrHandlerInvalid, "%s.sh defines no function %s%s", i.stem(), i.function, i.lineEnds())

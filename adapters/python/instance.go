@@ -49,7 +49,8 @@ type Instance struct {
 	closed  error
 }
 
-// Load starts a generation and its first child; see runtimeserver.Language.
+// Load starts a generation; see runtimeserver.Language. Its first child is forked by
+// the first call: a function that nobody has called yet has one process.
 func (l *Language) Load(ctx context.Context, f runtimeserver.Function) (runtimeserver.Instance, error) {
 	module, name, err := resolve(f.Dir, f.Handler)
 	if err != nil {
@@ -60,9 +61,15 @@ func (l *Language) Load(ctx context.Context, f runtimeserver.Function) (runtimes
 	if err := i.open(); err != nil {
 		return nil, err
 	}
-	i.replace(ctx)
+	err = i.load(ctx)
+	if err == nil && !i.gen.loaded.CanFork() {
+		i.child, err = i.bear(ctx)
+	}
+	i.failure = err
+	i.stdout.end()
+	i.stderr.end()
 	close(i.ready)
-	if err := i.failure; err != nil {
+	if err != nil {
 		return nil, errors.Join(err, i.Close())
 	}
 	i.announce()
@@ -135,10 +142,14 @@ func (i *Instance) admit(ctx context.Context) error {
 			return err
 		}
 		i.work.Lock()
-		if i.child == nil || !i.gen.gone(i.child, 0) {
+		switch {
+		case i.child == nil && i.failure == nil && i.life.Err() == nil:
+			i.succeed(true) // the first call
+		case i.child == nil || !i.gen.gone(i.child, 0):
 			return nil
+		default:
+			_ = i.lose(ctx, io.EOF) // of no call
 		}
-		_ = i.lose(ctx, io.EOF) // of no call
 		i.work.Unlock()
 	}
 }
@@ -234,15 +245,28 @@ func (i *Instance) expose(gen *generation) {
 }
 
 func (i *Instance) renew(ctx context.Context) (*child, error) {
+	if err := i.load(ctx); err != nil {
+		return nil, err
+	}
+	return i.bear(ctx)
+}
+
+// load makes a generation.
+func (i *Instance) load(ctx context.Context) error {
 	gen, err := i.launch(ctx)
 	if err != nil {
-		return nil, i.explain(ctx, err)
+		return i.explain(ctx, err)
 	}
 	i.gen = gen
 	i.expose(gen)
-	c, err := gen.beget(ctx)
+	return nil
+}
+
+// bear makes the child of the present generation.
+func (i *Instance) bear(ctx context.Context) (*child, error) {
+	c, err := i.gen.beget(ctx)
 	if err != nil {
-		return nil, i.explain(ctx, gen.explain(ctx, err))
+		return nil, i.explain(ctx, i.gen.explain(ctx, err))
 	}
 	return c, nil
 }
