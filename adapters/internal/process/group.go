@@ -19,6 +19,7 @@ type Group struct {
 	mark   string // of the outermost group: what HEARTH_GROUP says
 
 	mu      sync.Mutex // guards the fields below
+	used    bool       // somebody may ever have been inside, be it in a sub-group
 	leaders map[int]*Leader
 	home    cgroup         // where leaders start, "" before the first; see launch
 	starts  int            // counts the folders that home has named
@@ -85,6 +86,7 @@ func (g *Group) Start(cmd *exec.Cmd) (*Leader, error) {
 
 // lead makes a process a leader; reap waits for it. The lock is held.
 func (g *Group) lead(pid int, reap func() *os.ProcessState) *Leader {
+	g.used = true
 	l := &Leader{pid: pid, done: make(chan struct{})}
 	if g.leaders == nil {
 		g.leaders = map[int]*Leader{}
@@ -169,6 +171,7 @@ func (g *Group) Sub(name string) (*Group, error) {
 			return nil, err
 		}
 	}
+	g.used = true
 	g.subs = append(g.subs, sub)
 	return sub, nil
 }
@@ -199,6 +202,7 @@ func (g *Group) Adopt(pid int) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.used = true
 	if g.adopted == nil {
 		g.adopted = map[int]uint64{}
 	}

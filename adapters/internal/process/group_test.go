@@ -148,6 +148,20 @@ echo ready
 wait
 `
 
+// Where nobody has ever been, the machine's processes are not looked at: that
+// takes thousands of allocations.
+func TestEndOfUnusedGroup(t *testing.T) {
+	k, err := process.Open(process.Config{Dir: t.TempDir(), Name: "test", NoCgroup: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	g := group(t, k)
+	if n := testing.AllocsPerRun(10, func() { err = errors.Join(err, g.End()) }); err != nil || n > 5 {
+		t.Errorf("%v allocations, %v", n, err)
+	}
+}
+
 func TestKillForkStorm(t *testing.T) {
 	modes(t, func(t *testing.T, k *process.Keeper) {
 		g := group(t, k)

@@ -16,9 +16,10 @@ func (g *Group) Kill() error {
 // moment ago: those count for nothing any more and may yet be on their way out.
 func (g *Group) End() error {
 	var err error
-	if g.dir != "" {
+	switch {
+	case g.dir != "":
 		err = g.endTree()
-	} else {
+	case g.wasUsed(): // else a walk of every process of the machine finds nothing
 		_, err = g.hunt(nil)
 	}
 	for _, l := range g.allLeaders() {
@@ -26,6 +27,12 @@ func (g *Group) End() error {
 	}
 	g.leaveHome()
 	return err
+}
+
+func (g *Group) wasUsed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.used
 }
 
 // leaveHome sees to it that the next leader starts in a fresh folder.
