@@ -36,9 +36,12 @@ def _template() -> Run:
 
 
 def _zygote() -> Run:
-    import cloudpickle  # noqa: F401  what every child has
+    from . import hugepages
 
-    from . import birth, descriptors, entrance, template, zygote
+    with hugepages.gathered():
+        import cloudpickle  # noqa: F401  what every child has
+
+        from . import birth, descriptors, entrance, template, zygote
 
     def run(arguments: List[str]) -> None:
         network = int(arguments[0])

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from typing import Dict, Iterator, List
 
-from . import loader, message, process, reseed, singlethreaded, texts
+from . import hugepages, loader, message, process, reseed, singlethreaded, texts
 
 _CLONE_NEWNS = 0x00020000
 _CLONE_NEWNET = 0x40000000
@@ -57,7 +57,7 @@ class Imports:
         sys.dont_write_bytecode = True
         before = dict(os.environ)
         try:
-            with singlethreaded.asked(), _without_rights():
+            with singlethreaded.asked(), _without_rights(), hugepages.gathered():
                 importlib.import_module(name)
         except BaseException as error:
             raise loader.Refused(message.LOAD_FAILED, _why(name, error)) from None
