@@ -5,8 +5,8 @@ package process_test
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,63 +14,21 @@ import (
 	"github.com/hearth-run/hearth/sandbox/process"
 )
 
-// rungs are the walls in the order in which the benchmark adds them, beginning with
-// what no container can do without.
-var rungs = []struct {
-	name  string
-	walls []string
-}{
-	{"namespaces+init", []string{"init", "program", "descriptors", "parent-death-signal"}},
-	{"cgroup", []string{"cgroup"}},
-	{"network", []string{"network-namespace"}},
-	{"root", []string{"mount-namespace", "root-file-system"}},
-	{"proc", []string{"proc"}},
-	{"uts+rlimits", []string{"uts-namespace", "rlimits"}},
-	{"user+capabilities", []string{"capabilities", "user"}},
-	{"no-new-privs+landlock", []string{"no-new-privileges", "landlock-scopes"}},
-	{"seccomp", []string{"seccomp"}},
-}
-
-// BenchmarkWalls prints what each wall adds to the time from Start to the execution of
-// /usr/bin/true, and from there to its end (which takes the namespaces down), over
-// rounds in which every rung has its turn: go test ./process -run - -bench Walls
-// -benchtime 200x. On a busy machine the tenth percentile says more than the median.
+// BenchmarkWalls prints what each wall adds: go test ./process -run - -bench Walls
+// -benchtime 200x.
 func BenchmarkWalls(b *testing.B) {
-	var bare []time.Duration
-	starts, ends := make([][]time.Duration, len(rungs)), make([][]time.Duration, len(rungs))
-	drivers := make([]*process.Driver, len(rungs))
-	var all, none []string
-	for _, r := range rungs {
-		all = append(all, r.walls...)
+	costs, err := process.Costs(b.Context(), b.N)
+	if err != nil {
+		b.Fatal(err)
 	}
-	for i := range rungs {
-		none = append(none, rungs[i].walls...)
-		config := process.Default()
-		config.Root = b.TempDir()
-		without := slices.DeleteFunc(slices.Clone(all), func(w string) bool { return slices.Contains(none, w) })
-		d, err := process.OpenWithout(config, without)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer func() { _ = d.Close() }()
-		drivers[i] = d
-	}
-	for b.Loop() {
-		began := time.Now()
-		if err := exec.Command("/usr/bin/true").Run(); err != nil {
-			b.Fatal(err)
-		}
-		bare = append(bare, time.Since(began))
-		for i, d := range drivers {
-			parts := cold(b, d)
-			starts[i], ends[i] = append(starts[i], parts[1]), append(ends[i], parts[2])
+	var table strings.Builder
+	for _, c := range costs {
+		fmt.Fprintf(&table, "\n%-30s start %s", c.Walls, spread(c.Start))
+		if len(c.End) > 0 {
+			fmt.Fprintf(&table, "  end %s", spread(c.End))
 		}
 	}
-	table := fmt.Sprintf("\n%-24s start %s\n", "exec and end, bare", spread(bare))
-	for i, r := range rungs {
-		table += fmt.Sprintf("+ %-22s start %s  end %s\n", r.name, spread(starts[i]), spread(ends[i]))
-	}
-	b.Log(table)
+	b.Log(table.String())
 }
 
 // spread is the tenth percentile and the median.

@@ -92,3 +92,12 @@ func Leftovers(string) ([]string, error) { return nil, nil }
 func Probe(context.Context) ([]sandbox.Wall, error) {
 	return []sandbox.Wall{{Name: "process-sandbox", Required: true, Detail: errUnsupported.Error()}}, nil
 }
+
+// Cost is what containers take that have some of the walls.
+type Cost struct {
+	Walls      string
+	Start, End []time.Duration
+}
+
+// Costs refuses.
+func Costs(context.Context, int) ([]Cost, error) { return nil, errUnsupported }

@@ -1,7 +1,7 @@
 // Command exec measures executions through a real `hearth up`, from the call to its
-// value: cold, forked from a zygote, found ready, in a session; beside a pool of
-// processes and Dask, which isolate nothing, in one run on one machine. It needs root,
-// as the walls do, and a package index or what an earlier run left in --data.
+// value: cold, forked from a zygote, found ready, in a session; then what each wall costs,
+// and a pool of processes and Dask, which isolate nothing: in one run on one machine. It
+// needs root, as the walls do, and a package index or what an earlier run left in --data.
 package main
 
 import (
@@ -23,6 +23,7 @@ type flags struct {
 	Callers   []int         `help:"How many callers at once." default:"1,16"`
 	Ways      []string      `help:"Ways to measure." default:"cold,zygote,ready,paced,session"`
 	Sustained time.Duration `help:"How long isolated calls are sustained." default:"10s"`
+	Walls     int           `help:"How often each set of walls is measured; 0: not at all." default:"100"`
 	Peers     bool          `help:"Measure ProcessPoolExecutor and Dask too." default:"true" negatable:""`
 }
 

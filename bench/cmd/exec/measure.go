@@ -70,6 +70,11 @@ func measure(ctx context.Context, f flags) (err error) {
 	}
 	show(rows)
 	showSteps(rows)
+	if f.Walls > 0 {
+		if err := walls(ctx, f.Walls); err != nil {
+			return err
+		}
+	}
 	if f.Peers {
 		return peers(ctx, f, dir)
 	}
