@@ -3,6 +3,7 @@ package cmd_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,17 +29,29 @@ type life struct {
 	functions executorv1connect.FunctionRuntimeClient
 }
 
-// build builds the command once a test.
-func build(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "hearth-runtime-bash")
-	if out, err := exec.Command("go", "build", "-o", path, "./hearth-runtime-bash").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+// program is the command, built once for all tests.
+var program string
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "hearth-commands-")
+	if err == nil {
+		program = filepath.Join(folder, "hearth-runtime-bash")
+		build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "./hearth-runtime-bash")
+		build.Stderr = os.Stderr
+		err = build.Run()
 	}
-	return path
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if err = errors.Join(err, os.RemoveAll(folder)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
-func begin(t *testing.T, program, workspace string) *life {
+func begin(t *testing.T, workspace string) *life {
 	t.Helper()
 	l := &life{t: t, workspace: workspace, socket: filepath.Join(workspace, "socket")}
 	l.cmd = exec.Command(program, "--listen", "unix:"+l.socket, "--workspace", workspace)
@@ -131,7 +144,7 @@ func ended(t *testing.T, pids []int) {
 
 // TERM drains, ends everything, removes the socket, and exits with 0.
 func TestTerm(t *testing.T) {
-	l := begin(t, build(t), t.TempDir())
+	l := begin(t, t.TempDir())
 	pids, done := l.busy()
 	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -154,8 +167,8 @@ func TestTerm(t *testing.T) {
 
 // After kill -9 nothing is left either, and the next life takes the socket over.
 func TestKill(t *testing.T) {
-	program, workspace := build(t), t.TempDir()
-	l := begin(t, program, workspace)
+	workspace := t.TempDir()
+	l := begin(t, workspace)
 	pids, done := l.busy()
 	if err := l.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -165,7 +178,7 @@ func TestKill(t *testing.T) {
 		t.Error("a call of a server that was killed was answered")
 	}
 	ended(t, pids)
-	next := begin(t, program, workspace)
+	next := begin(t, workspace)
 	if _, done := next.busy(); done == nil {
 		t.Error("the next life serves nothing")
 	}
@@ -179,7 +192,7 @@ func TestKill(t *testing.T) {
 
 // Wrong settings are refused at once.
 func TestRefusals(t *testing.T) {
-	program, workspace := build(t), t.TempDir()
+	workspace := t.TempDir()
 	for name, tc := range map[string]struct{ arg, env string }{
 		"unknown flag":     {"--nonsense", ""},
 		"unknown variable": {"", "HEARTH_NONSENSE=1"},
