@@ -244,6 +244,58 @@ func TestRoutes(t *testing.T) {
 	})
 }
 
+// A watch of what is ready hears of a Run when it becomes ready and when it is that no
+// longer, and of nothing else.
+func TestReadyRoutes(t *testing.T) {
+	twice(t, func(t *testing.T, h *house) {
+		n := h.node("n1")
+		defer n.end()
+		h.create("old", function())
+		old := n.serve()
+		h.report(ready(old))
+		h.create("waits", function())
+		waits := n.serve()
+		watch, err := h.routes.WatchRoutes(h.ctx, &hearthv1.WatchRoutesRequest{ReadyOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer watch.Close()
+		hear := func(want string) {
+			t.Helper()
+			e, err := watch.Receive()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, r := range e.GetRoutes() {
+				got = append(got, "+"+r.GetName())
+			}
+			for _, uid := range e.GetRemovedRunUids() {
+				got = append(got, "-"+uid)
+			}
+			if text := strings.Join(got, " "); text != want {
+				t.Fatalf("heard %s, want %s", text, want)
+			}
+		}
+		hear("+old")
+		h.create("next", function())
+		next := n.serve()
+		h.report(ready(next))
+		hear("+next")
+		h.report(ready(waits))
+		hear("+waits")
+		if _, err := h.runs.CancelRun(h.ctx, &hearthv1.CancelRunRequest{Name: "old"}); err != nil {
+			t.Fatal(err)
+		}
+		hear("-" + old.GetRunUid())
+		h.report(released(old))
+		if _, err := h.runs.DeleteRun(h.ctx, &hearthv1.DeleteRunRequest{Name: "next"}); err != nil {
+			t.Fatal(err)
+		}
+		hear("-" + next.GetRunUid())
+	})
+}
+
 // A watch that nobody reads holds up no writer, and is told to list again.
 func TestWatchSlow(t *testing.T) {
 	cfg := settings(t)

@@ -1416,7 +1416,9 @@ func (x *ListNodesResponse) GetNodes() []*Node {
 }
 
 type WatchRoutesRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only Runs while they are READY: one that is no longer is told as removed.
+	ReadyOnly     bool `protobuf:"varint,1,opt,name=ready_only,json=readyOnly,proto3" json:"ready_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1449,6 +1451,13 @@ func (x *WatchRoutesRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use WatchRoutesRequest.ProtoReflect.Descriptor instead.
 func (*WatchRoutesRequest) Descriptor() ([]byte, []int) {
 	return file_hearth_v1_node_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *WatchRoutesRequest) GetReadyOnly() bool {
+	if x != nil {
+		return x.ReadyOnly
+	}
+	return false
 }
 
 type WatchRoutesResponse struct {
@@ -1824,8 +1833,10 @@ const file_hearth_v1_node_proto_rawDesc = "" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"\x12\n" +
 	"\x10ListNodesRequest\":\n" +
 	"\x11ListNodesResponse\x12%\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x0f.hearth.v1.NodeR\x05nodes\"\x14\n" +
-	"\x12WatchRoutesRequest\"\x96\x01\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x0f.hearth.v1.NodeR\x05nodes\"3\n" +
+	"\x12WatchRoutesRequest\x12\x1d\n" +
+	"\n" +
+	"ready_only\x18\x01 \x01(\bR\treadyOnly\"\x96\x01\n" +
 	"\x13WatchRoutesResponse\x12(\n" +
 	"\x06routes\x18\x01 \x03(\v2\x10.hearth.v1.RouteR\x06routes\x12(\n" +
 	"\x10removed_run_uids\x18\x02 \x03(\tR\x0eremovedRunUids\x12+\n" +

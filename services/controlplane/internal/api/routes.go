@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"context"
 
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
 	"github.com/hearth-run/hearth/services/controlplane/internal/journal"
+	"github.com/hearth-run/hearth/services/controlplane/internal/lifecycle"
 	"github.com/hearth-run/hearth/services/controlplane/internal/record"
 )
 
@@ -31,12 +33,15 @@ func (s *routes) GetRoute(ctx context.Context, req *hearthv1.GetRouteRequest) (*
 }
 
 // WatchRoutes streams the routes of functions. Tasks have none: nobody invokes them.
-func (s *routes) WatchRoutes(ctx context.Context, _ *hearthv1.WatchRoutesRequest, stream hearthv1connect.RouteServiceWatchRoutesServerStream) error {
+func (s *routes) WatchRoutes(ctx context.Context, req *hearthv1.WatchRoutesRequest, stream hearthv1connect.RouteServiceWatchRoutesServerStream) error {
 	book, err := s.book(ctx)
 	if err != nil {
 		return table.Error(err, nil)
 	}
-	found, version := book.Runs("", 0, func(r *record.Run) bool { return !r.Policy.Task })
+	wanted := func(r *record.Run) bool {
+		return !r.Policy.Task && (!req.GetReadyOnly() || r.State.Stage == lifecycle.Ready)
+	}
+	found, version := book.Runs("", 0, wanted)
 	for len(found) > routeChunk {
 		if err := stream.Send(&hearthv1.WatchRoutesResponse{Routes: routesOf(found[:routeChunk])}); err != nil {
 			return err
@@ -47,7 +52,7 @@ func (s *routes) WatchRoutes(ctx context.Context, _ *hearthv1.WatchRoutesRequest
 		return err
 	}
 	return table.Error(follow(ctx, book, version, func(events []journal.Event) error {
-		if msg := routeChanges(events); msg != nil {
+		if msg := routeChanges(events, wanted); msg != nil {
 			return stream.Send(msg)
 		}
 		return nil
@@ -62,19 +67,14 @@ func routesOf(found []*record.Run) []*hearthv1.Route {
 	return out
 }
 
-// routeChanges folds events into one message: of each Run only what it came to,
-// and only where a gateway can see the difference. nil: nothing to say.
-func routeChanges(events []journal.Event) *hearthv1.WatchRoutesResponse {
+// routeChanges folds events into one message: of each Run only what it came to, and
+// only where the watch can see the difference. A Run that is no longer wanted is gone.
+// nil: nothing to say.
+func routeChanges(events []journal.Event, wanted func(*record.Run) bool) *hearthv1.WatchRoutesResponse {
 	type change struct{ first, last *record.Run }
 	changes, order := map[string]*change{}, []string{}
 	for _, e := range events {
-		r := e.New
-		if r == nil {
-			r = e.Old
-		}
-		if r.Policy.Task {
-			continue
-		}
+		r := cmp.Or(e.New, e.Old)
 		if changes[r.UID] == nil {
 			changes[r.UID], order = &change{first: e.Old}, append(order, r.UID)
 		}
@@ -82,10 +82,12 @@ func routeChanges(events []journal.Event) *hearthv1.WatchRoutesResponse {
 	}
 	out := &hearthv1.WatchRoutesResponse{}
 	for _, uid := range order {
-		switch c := changes[uid]; {
-		case c.last == nil && c.first != nil:
+		c := changes[uid]
+		before, after := c.first != nil && wanted(c.first), c.last != nil && wanted(c.last)
+		switch {
+		case before && !after:
 			out.RemovedRunUids = append(out.RemovedRunUids, uid)
-		case c.last != nil && (c.first == nil || c.first.Bearing() != c.last.Bearing()):
+		case after && (!before || c.first.Bearing() != c.last.Bearing()):
 			out.Routes = append(out.Routes, c.last.Route())
 		}
 	}

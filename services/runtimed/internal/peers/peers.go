@@ -77,7 +77,7 @@ func (b *Book) Run(ctx context.Context) {
 func (b *Book) follow(ctx context.Context) (heard bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := b.routes.WatchRoutes(ctx, &hearthv1.WatchRoutesRequest{})
+	stream, err := b.routes.WatchRoutes(ctx, &hearthv1.WatchRoutesRequest{ReadyOnly: true})
 	if err != nil {
 		return false, err
 	}
