@@ -33,7 +33,7 @@ const (
 // generation is one load of the module.
 type generation struct {
 	group  *process.Group // the template and all that descends from it
-	calls  *process.Group // the child and all that descends from it
+	calls  *process.Group // the child and all that descends from it; nil before the first
 	leader *process.Leader
 	tmpl   *template.Template
 	loaded template.Loaded
@@ -56,11 +56,8 @@ func (i *Instance) launch(ctx context.Context) (*generation, error) {
 }
 
 func (i *Instance) begin(ctx context.Context, g *generation) error {
-	var err error
-	if g.calls, err = g.group.Sub("calls"); err != nil {
-		return err
-	}
-	if err = i.grow(g); errors.Is(err, errNoBase) {
+	err := i.grow(g)
+	if errors.Is(err, errNoBase) {
 		err = i.start(g)
 	}
 	if err != nil {
@@ -169,9 +166,7 @@ func (g *generation) beget(ctx context.Context) (*child, error) {
 	}
 	c := &child{conn: ours, pidfd: -1}
 	if g.loaded.CanFork() {
-		if c.pid, err = g.tmpl.Fork(ctx, theirs); err == nil {
-			err = g.calls.Adopt(c.pid)
-		}
+		c.pid, err = g.fork(ctx, theirs)
 	} else {
 		c.pid, err = g.leader.Pid(), g.tmpl.Serve(theirs)
 	}
@@ -185,6 +180,19 @@ func (g *generation) beget(ctx context.Context) (*child, error) {
 		return nil, errors.Join(err, c.abandon())
 	}
 	return c, nil
+}
+
+// fork makes a child in the group of calls.
+func (g *generation) fork(ctx context.Context, theirs *os.File) (pid int, err error) {
+	if g.calls == nil {
+		if g.calls, err = g.group.Sub("calls"); err != nil {
+			return 0, errors.Join(err, theirs.Close())
+		}
+	}
+	if pid, err = g.tmpl.Fork(ctx, theirs); err == nil {
+		err = g.calls.Adopt(pid)
+	}
+	return pid, err
 }
 
 // ready waits until the child can answer.

@@ -35,22 +35,23 @@ func (c cgroup) make() error {
 	return nil
 }
 
-// newRoot makes the folder of this life beneath our own cgroup and tries it out;
-// "" when cgroups cannot be used here.
-func newRoot(id string) cgroup {
-	own, err := ownCgroup()
+// newRoot makes the folder of this life beneath our own cgroup and tries it out. It
+// returns the folder, and how /proc/PID/cgroup writes it; "" when cgroups cannot be
+// used here.
+func newRoot(id string) (root cgroup, written string) {
+	own, path, err := ownCgroup()
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	root := own.child(id)
+	root = own.child(id)
 	if root.make() != nil {
-		return ""
+		return "", ""
 	}
 	if root.try() != nil {
 		_ = root.remove()
-		return ""
+		return "", ""
 	}
-	return root
+	return root, strings.TrimSuffix(path, "/") + "/" + id
 }
 
 // try starts a process in the group: kernels before 5.14, read-only mounts and
@@ -69,16 +70,17 @@ func (c cgroup) try() error {
 	return cmd.Run()
 }
 
-// ownCgroup returns the folder of the v2 cgroup that this process is in.
-func ownCgroup() (cgroup, error) {
+// ownCgroup returns the folder of the v2 cgroup that this process is in, and its path
+// in /proc/self/cgroup.
+func ownCgroup() (own cgroup, path string, err error) {
 	table, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	path := v2Path(table)
+	path = v2Path(table)
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer mounts.Close()
 	for lines := bufio.NewScanner(mounts); lines.Scan(); {
@@ -89,10 +91,10 @@ func ownCgroup() (cgroup, error) {
 		}
 		inside, ok := strings.CutPrefix(path, strings.TrimSuffix(fields[3], "/"))
 		if ok && (inside == "" || inside[0] == '/') {
-			return cgroup(filepath.Join(unescape(fields[4]), inside)), nil
+			return cgroup(filepath.Join(unescape(fields[4]), inside)), path, nil
 		}
 	}
-	return "", errors.New("no cgroup v2 hierarchy is mounted")
+	return "", "", errors.New("no cgroup v2 hierarchy is mounted")
 }
 
 // v2Path returns the path in a /proc/PID/cgroup file, without the mark of a

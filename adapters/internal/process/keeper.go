@@ -36,6 +36,8 @@ type Keeper struct {
 	id    string // this life's name: base and a random part
 	root  cgroup // "" without cgroups
 	guard *guard
+	// written is root as /proc/PID/cgroup writes it.
+	written string
 
 	leading leading
 	nursing sync.Map // paths of nurseries, as /proc writes them, to nothing
@@ -88,7 +90,7 @@ func (k *Keeper) open() error {
 		return err
 	}
 	if !k.cfg.NoCgroup {
-		k.root = newRoot(k.id)
+		k.root, k.written = newRoot(k.id)
 	}
 	if err := k.note(); err != nil {
 		return err

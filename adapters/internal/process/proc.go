@@ -87,12 +87,7 @@ func beneath(path, root string) bool {
 
 // inside returns a group's path as /proc/PID/cgroup writes it.
 func (k *Keeper) inside(dir cgroup) string {
-	table, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
-	own := strings.TrimSuffix(v2Path(table), "/")
-	return own + "/" + k.id + strings.TrimPrefix(string(dir), string(k.root))
+	return k.written + strings.TrimPrefix(string(dir), string(k.root))
 }
 
 // settle waits for a killed process to end and reaps it if it is our child. It
