@@ -37,6 +37,56 @@ func TestSIGTERM(t *testing.T) {
 	}
 }
 
+// What does not end by itself is ended in all nodes at once, so that two stubborn
+// tasks take no longer than one.
+func TestSIGTERMEndsStubborn(t *testing.T) {
+	h := spawn(t, t.TempDir())
+	h.task(t, 0, "sh", []string{"--runtime", "bash"}, `trap "" TERM; echo ready; sleep 100`)
+	h.task(t, 0, "py", []string{"--runtime", "python"}, "-c",
+		"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); time.sleep(100)")
+	for _, name := range []string{"sh", "py"} {
+		h.follow(t, name).until(t, "ready")
+	}
+	family := h.family(t)
+	if code := h.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, h.stderr)
+	}
+	if left := alive(t, family); len(left) > 0 {
+		t.Errorf("left running: %v", left)
+	}
+	var begun []string
+	for line := range strings.Lines(h.stderr.String()) {
+		node, _, _ := strings.Cut(line[strings.Index(line, `"service":"`)+11:], `"`)
+		switch {
+		case strings.Contains(line, `"to":"releasing"`):
+			begun = append(begun, node)
+		case strings.Contains(line, `"from":"releasing"`) && len(begun) < 2:
+			t.Errorf("%s had let go before another node was told to:\n%s", node, h.stderr)
+		}
+	}
+	if len(begun) != 2 {
+		t.Errorf("released: %v, want both tasks\n%s", begun, h.stderr)
+	}
+}
+
+// follow reads the log of a Run from its beginning, as it is written.
+func (h *house) follow(t *testing.T, name string) *lines {
+	t.Helper()
+	cmd := command("logs", name, "-f", "--gateway", h.doors["gateway"])
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return newLines(pipe)
+}
+
 // After kill -9 a new start brings the Runs back, and ends what the first life
 // has left.
 func TestKillAndRestart(t *testing.T) {

@@ -56,7 +56,7 @@ func (h *House) executions() error {
 	if err := h.worker(); err != nil {
 		return err
 	}
-	h.parts.Add("router", dispatch.Run)
+	h.edges.Add("router", dispatch.Run)
 	h.doors = append(h.doors, door{"router", server, func(a string) { h.where.Router = a }})
 	return nil
 }
@@ -77,7 +77,7 @@ func (h *House) worker() error {
 		return err
 	}
 	log := h.log.With("service", "worker")
-	h.parts.Add("worker", func(ctx context.Context) error {
+	h.hands.Add("worker", func(ctx context.Context) error {
 		driver, err := worker.OpenDriver(ctx, cfg, h.cfg.Executions.RequireIsolation, log)
 		if err != nil {
 			return err

@@ -61,8 +61,14 @@ type House struct {
 	cfg    Config
 	log    *slog.Logger
 	dialer *dial.Dialer
-	parts  group.Group
-	ready  []func() error
+	// parts stop in reverse: doors, edges, hands, and the control plane last. Within
+	// one of these nobody needs another, and all stop at once.
+	parts group.Group
+	// hands run user code: a node for each language, and the worker.
+	hands group.Group
+	// edges are what calls come to: gateway and router.
+	edges group.Group
+	ready []func() error
 	// doors are public listeners; they open last and close first.
 	doors []door
 	where Addresses
@@ -91,6 +97,8 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*House, error) {
 	if err := h.executions(); err != nil {
 		return nil, fmt.Errorf("executions: %w", err)
 	}
+	h.parts.Add("hands", h.hands.Together)
+	h.parts.Add("edges", h.edges.Together)
 	return h, nil
 }
 
@@ -120,6 +128,7 @@ func (h *House) Run(ctx context.Context, announce func(Addresses)) error {
 
 // open binds every door, or none.
 func (h *House) open() error {
+	var doors group.Group
 	for i, d := range h.doors {
 		if err := d.server.Listen(); err != nil {
 			closed, cancel := context.WithCancel(context.Background())
@@ -130,8 +139,9 @@ func (h *House) open() error {
 			return err
 		}
 		d.opened(d.server.Address())
-		h.parts.Add(d.name+" listener", d.server.Run)
+		doors.Add(d.name+" listener", d.server.Run)
 	}
+	h.parts.Add("doors", doors.Together)
 	return nil
 }
 

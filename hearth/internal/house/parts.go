@@ -11,6 +11,7 @@ import (
 	"github.com/hearth-run/hearth/adapters/runtimeserver"
 	"github.com/hearth-run/hearth/gen/executor/v1/executorv1connect"
 	"github.com/hearth-run/hearth/gen/hearth/v1/hearthv1connect"
+	"github.com/hearth-run/hearth/internal/kit/group"
 	"github.com/hearth-run/hearth/internal/kit/serve"
 	"github.com/hearth-run/hearth/services/controlplane"
 	"github.com/hearth-run/hearth/services/gateway"
@@ -18,9 +19,10 @@ import (
 )
 
 // How long each part may take to stop, so that the whole house is empty within
-// five seconds: the gateway's calls, then the nodes, then what is left of watches.
+// five seconds: the calls at the edges, then the nodes, where a task has two seconds
+// between SIGTERM and SIGKILL, then what is left of watches.
 const (
-	gatewayDrain = 1500 * time.Millisecond
+	gatewayDrain = time.Second
 	nodeDrain    = 1500 * time.Millisecond
 	otherDrain   = 500 * time.Millisecond
 )
@@ -46,15 +48,20 @@ func (h *House) controlPlane() error {
 	return nil
 }
 
-// runtime adds a Runtime Server and the runtimed in front of it.
+// runtime adds a Runtime Server and the runtimed in front of it, which stops first.
 func (h *House) runtime(ctx context.Context, name string) error {
-	if err := h.runtimeServer(ctx, name); err != nil {
+	var node group.Group
+	if err := h.runtimeServer(ctx, name, &node); err != nil {
 		return err
 	}
-	return h.runtimed(name)
+	if err := h.runtimed(name, &node); err != nil {
+		return err
+	}
+	h.hands.Add("node "+name, node.Run)
+	return nil
 }
 
-func (h *House) runtimeServer(ctx context.Context, name string) error {
+func (h *House) runtimeServer(ctx context.Context, name string, node *group.Group) error {
 	log := h.log.With("service", "runtime-"+name)
 	language, err := h.language(ctx, name)
 	if err != nil {
@@ -79,7 +86,7 @@ func (h *House) runtimeServer(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	h.parts.Add("runtime-"+name, service.Run)
+	node.Add("runtime server", service.Run)
 	h.doors = append(h.doors, door{"runtime-" + name, server, func(a string) { h.where.Runtimes[name] = a }})
 	h.ready = append(h.ready, service.Ready)
 	return nil
@@ -96,7 +103,7 @@ func (h *House) language(ctx context.Context, name string) (runtimeserver.Langua
 	}
 }
 
-func (h *House) runtimed(name string) error {
+func (h *House) runtimed(name string, node *group.Group) error {
 	log := h.log.With("service", "runtimed-"+name)
 	control, err := h.client("controlplane")
 	if err != nil {
@@ -122,7 +129,7 @@ func (h *House) runtimed(name string) error {
 	if _, err := h.dispatcher("runtimed-"+name, service.Register, serve.Inside()); err != nil {
 		return err
 	}
-	h.parts.Add("runtimed-"+name, service.Run)
+	node.Add("runtimed", service.Run)
 	h.ready = append(h.ready, service.Ready)
 	return nil
 }
@@ -145,7 +152,7 @@ func (h *House) gateway() error {
 	if err != nil {
 		return err
 	}
-	h.parts.Add("gateway", service.Run)
+	h.edges.Add("gateway", service.Run)
 	h.doors = append(h.doors, door{"gateway", server, func(a string) { h.where.Gateway = a }})
 	h.ready = append(h.ready, service.Ready)
 	return nil

@@ -34,33 +34,65 @@ type exit struct {
 // done, or when one of them ends by itself. The error joins what the actors
 // returned, without the cancellation that Run itself asked for.
 func (g *Group) Run(ctx context.Context) error {
-	exits := make(chan exit, len(g.actors))
-	stops := make([]context.CancelFunc, len(g.actors))
+	r := g.start(ctx)
+	for i := len(g.actors) - 1; i >= 0; i-- {
+		r.stops[i]()
+		r.await(i)
+	}
+	return errors.Join(r.errs...)
+}
+
+// Together is Run for actors that need nothing of each other: all are told to
+// stop at once, so that stopping takes as long as the slowest of them.
+func (g *Group) Together(ctx context.Context) error {
+	r := g.start(ctx)
+	for _, stop := range r.stops {
+		stop()
+	}
+	for i := range g.actors {
+		r.await(i)
+	}
+	return errors.Join(r.errs...)
+}
+
+// run is a group that was started, and what came of it so far.
+type run struct {
+	actors []actor
+	stops  []context.CancelFunc
+	exits  chan exit
+	done   []bool
+	errs   []error
+}
+
+// start starts every actor and returns when it is time to stop them.
+func (g *Group) start(ctx context.Context) *run {
+	n := len(g.actors)
+	r := &run{actors: g.actors, stops: make([]context.CancelFunc, n), exits: make(chan exit, n), done: make([]bool, n)}
 	for i, a := range g.actors {
 		actx, stop := context.WithCancel(context.WithoutCancel(ctx))
-		stops[i] = stop
-		go func() { exits <- exit{i, a.run(actx)} }()
+		r.stops[i] = stop
+		go func() { r.exits <- exit{i, a.run(actx)} }()
 	}
-	done := make([]bool, len(g.actors))
-	var errs []error
-	take := func(e exit) {
-		done[e.index] = true
-		if e.err != nil && !errors.Is(e.err, context.Canceled) {
-			errs = append(errs, fmt.Errorf("%s: %w", g.actors[e.index].name, e.err))
-		}
-	}
-	if len(g.actors) > 0 {
+	if n > 0 {
 		select {
 		case <-ctx.Done():
-		case e := <-exits:
-			take(e)
+		case e := <-r.exits:
+			r.take(e)
 		}
 	}
-	for i := len(g.actors) - 1; i >= 0; i-- {
-		stops[i]()
-		for !done[i] {
-			take(<-exits)
-		}
+	return r
+}
+
+func (r *run) take(e exit) {
+	r.done[e.index] = true
+	if e.err != nil && !errors.Is(e.err, context.Canceled) {
+		r.errs = append(r.errs, fmt.Errorf("%s: %w", r.actors[e.index].name, e.err))
 	}
-	return errors.Join(errs...)
+}
+
+// await returns once actor i has.
+func (r *run) await(i int) {
+	for !r.done[i] {
+		r.take(<-r.exits)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -44,5 +45,26 @@ func TestOneEndEndsAll(t *testing.T) {
 	}
 	if !stopped {
 		t.Error("the other actor was left running")
+	}
+}
+
+// Each actor returns only after all have been told: in Run's order that would
+// never end.
+func TestTogetherTellsAllAtOnce(t *testing.T) {
+	var g group.Group
+	broken := errors.New("broken")
+	var told sync.WaitGroup
+	told.Add(3)
+	for range 3 {
+		g.Add("slow", func(ctx context.Context) error {
+			<-ctx.Done()
+			told.Done()
+			told.Wait()
+			return ctx.Err()
+		})
+	}
+	g.Add("fails", func(context.Context) error { return broken })
+	if err := g.Together(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
 	}
 }
