@@ -98,7 +98,7 @@ func (o *owner) heed(a vigil.Answer) {
 
 // startQuiet is how long it is not worth saying that a function is being loaded:
 // the usual one is ready by then, and that says it too.
-const startQuiet = 100 * time.Millisecond
+const startQuiet = 500 * time.Millisecond
 
 // reportStarted holds nothing up: it may be heard late, or not at all.
 func (o *owner) reportStarted() {
