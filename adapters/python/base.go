@@ -167,7 +167,7 @@ func (b *base) start() error {
 	if err != nil {
 		return errors.Join(err, group.Close())
 	}
-	cmd := b.lang.pkg.Command(b.lang.interpreter.Path, "template")
+	cmd := b.lang.pkg.Command(b.lang.interpreter.Path, "base")
 	cmd.Dir = "/"
 	cmd.ExtraFiles = append(cmd.ExtraFiles, theirs)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

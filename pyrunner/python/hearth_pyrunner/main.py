@@ -1,6 +1,7 @@
 """The entry: what the process that Go has started becomes.
 
     main(package, "template")          a template process, control socket on descriptor 3
+    main(package, "base")              the same, of which many others grow
     main(package, "executor", ...)     an executor: control socket, listener, output limit
     main(package, "zygote", network)   a worker's template process: the same, and a network
                                        namespace to join
@@ -31,6 +32,18 @@ def _template() -> Run:
         forks = birth.Forks()
         forks.begin()
         _live(template.Template(CONTROL, modes, forks))
+
+    return run
+
+
+def _base() -> Run:
+    from . import rehearsal
+
+    become = _template()
+
+    def run(arguments: List[str]) -> None:
+        rehearsal.rehearse()
+        become(arguments)
 
     return run
 
@@ -67,7 +80,7 @@ def _executor() -> Run:
 
 
 # What is imported is what the entry needs: a start is short.
-ENTRIES: Dict[str, Callable[[], Run]] = {"template": _template, "executor": _executor, "zygote": _zygote}
+ENTRIES: Dict[str, Callable[[], Run]] = {"template": _template, "base": _base, "executor": _executor, "zygote": _zygote}
 
 
 def main(package: str, entry: str, *arguments: str) -> None:

@@ -15,7 +15,7 @@ import traceback
 import unittest
 import uuid
 
-from hearth_pyrunner import baseline, birth, channel, descriptors, framing, hugepages, message, process, reseed, stdio, surroundings
+from hearth_pyrunner import baseline, birth, channel, descriptors, framing, hugepages, message, process, rehearsal, reseed, stdio, surroundings
 
 
 def forked(test):
@@ -328,6 +328,26 @@ class Births(unittest.TestCase):
         if pid == 0:
             os._exit(0 if done[-2:] == ["child a", "child b"] else 1)
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+
+class Rehearsals(unittest.TestCase):
+    @forked
+    def test_a_rehearsal_leaves_nothing(self):
+        rehearsal.rehearse()  # what it caches is there then
+
+        def state():
+            return (
+                os.getcwd(), dict(os.environ), time.tzname, sorted(sys.modules), sys.path[:], sys.argv, sys.dont_write_bytecode,
+                id(sys.stdout), id(sys.__stderr__), sorted(sys.path_importer_cache), descriptors.listing([]),
+            )
+
+        os.chdir("/")
+        os.environ["TZ"] = "XYZ3"
+        time.tzset()
+        before = state()
+        rehearsal.rehearse()
+        self.assertEqual(state(), before)
+        self.assertNotIn("echo", sys.modules)
 
 
 class Surroundings(unittest.TestCase):
