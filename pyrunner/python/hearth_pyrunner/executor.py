@@ -60,6 +60,9 @@ class Control:
     def fileno(self) -> int:
         return self._socket.fileno()
 
+    def close(self) -> None:
+        self._socket.close()
+
     def pending(self) -> bool:
         """Say whether receive would not wait, the end of the stream included."""
         return self._reader.buffered() or bool(select.select([self], [], [], 0)[0])
@@ -79,10 +82,11 @@ class Control:
 class Executor:
     """Serves the calls of one container."""
 
-    def __init__(self, limit: int) -> None:
-        """Make what can be made before the descriptors are there: before a fork."""
+    def __init__(self, limit: int, thread: Callable[..., threading.Thread] = threading.Thread) -> None:
+        """Make what can be made before the descriptors are there: before a fork. thread
+        makes the one that reads what calls print."""
         self._control = Control()
-        self._log = LiveLog(lambda text: self._control.send(message.LOG, text), limit)
+        self._log = LiveLog(lambda text: self._control.send(message.LOG, text), limit, thread)
         self._sources: Dict[str, Dict[str, Any]] = {}
 
     def serve(self, control: int, listener: int) -> None:
@@ -105,6 +109,12 @@ class Executor:
                 connection, _ = self._listener.accept()
                 with connection:
                     self._answer(connection)
+
+    def close(self) -> None:
+        """Let go of everything but descriptors 1 and 2."""
+        self._log.close()
+        self._listener.close()
+        self._control.close()
 
     def _called(self) -> bool:
         """Say whether a call has been dialled."""

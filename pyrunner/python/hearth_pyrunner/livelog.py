@@ -32,10 +32,11 @@ def _stream(fd: int) -> TextIO:
 class LiveLog:
     """Captures descriptors 1 and 2 from start() on.
 
-    send takes a piece of text of the running call; one piece at a time.
+    send takes a piece of text of the running call; one piece at a time. thread makes the
+    one that reads.
     """
 
-    def __init__(self, send: Callable[[str], None], limit: int) -> None:
+    def __init__(self, send: Callable[[str], None], limit: int, thread: Callable[..., threading.Thread] = threading.Thread) -> None:
         self._send = send
         self._limit = limit
         self._lock = threading.Lock()  # guards reading, and what follows
@@ -45,7 +46,7 @@ class LiveLog:
         self._dropped = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._streams = [_stream(fd) for fd in (1, 2)]
-        self._thread = threading.Thread(target=self._pump, name="hearth-log", daemon=True)
+        self._thread = thread(target=self._pump, name="hearth-log", daemon=True)
 
     def start(self) -> None:
         """Take over descriptors 1 and 2 for the life of the process."""
@@ -59,6 +60,11 @@ class LiveLog:
         self._reader = descriptors.raise_high(reader)
         os.set_blocking(self._reader, False)
         self._thread.start()
+
+    def close(self) -> None:
+        """Let go of the pipe, which descriptors 1 and 2 still are and nobody reads any more."""
+        os.close(self._reader)
+        os.close(self._writer)
 
     def _restore(self) -> None:
         """Put the descriptors and streams right, whatever a call has made of them."""

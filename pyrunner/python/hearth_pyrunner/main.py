@@ -54,12 +54,13 @@ def _zygote() -> Run:
     with hugepages.gathered():
         import cloudpickle  # noqa: F401  what every child has
 
-        from . import birth, descriptors, entrance, template, zygote
+        from . import birth, descriptors, entrance, rehearsedcalls, template, zygote
 
     def run(arguments: List[str]) -> None:
         network = int(arguments[0])
         descriptors.close_all_but([CONTROL, network])
         zygote.isolate(network)
+        rehearsedcalls.rehearse()
         imports, forks = zygote.Imports(), birth.Forks()
         forks.begin()
         _live(template.Template(CONTROL, {"imports": imports.load}, forks, entrance.Door(forks, imports.variables)))

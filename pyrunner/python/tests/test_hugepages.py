@@ -1,8 +1,14 @@
 """Memory that is cheap to fork."""
 
+import os
+import subprocess
+import sys
 import unittest
 
-from hearth_pyrunner import hugepages
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+
+from hearth_pyrunner import hugepages  # noqa: E402
 
 
 def heap():
@@ -16,7 +22,7 @@ def together(made):
     return sum(1 for thing in made if start <= id(thing) < end) / len(made)
 
 
-class Gathered(unittest.TestCase):
+class Gathered:
     def test_what_is_made_meanwhile_lies_in_the_heap(self):
         with hugepages.gathered():
             within = [[n] for n in range(20000)]
@@ -46,11 +52,22 @@ class Gathered(unittest.TestCase):
             raise KeyError
         self.assertEqual(bytes(hugepages._allocator(hugepages._OBJECTS)), bytes(usual))
 
+
+class Elsewhere(unittest.TestCase):
+    def test_in_an_interpreter_without_flags(self):
+        ran = subprocess.run([sys.executable, "-I", os.path.abspath(__file__)], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("Ran 3 tests", ran.stderr)
+
     def test_hooks_are_left_alone(self):
-        hooked = hugepages._allocator(hugepages._OBJECTS)
-        hooked.context = 1
-        self.assertFalse(hugepages._plain({hugepages._OBJECTS: hooked}))
+        script = f"import sys; sys.path.insert(0, {ROOT!r})\nfrom hearth_pyrunner import hugepages\n"
+        script += "usual = bytes(hugepages._allocator(2))\nwith hugepages.gathered(): assert bytes(hugepages._allocator(2)) == usual"
+        subprocess.run([sys.executable, "-I", "-X", "dev", "-c", script], check=True)
 
 
 if __name__ == "__main__":
-    unittest.main()
+
+    class Here(Gathered, unittest.TestCase):
+        pass
+
+    unittest.main(defaultTest="Here")
