@@ -1,5 +1,5 @@
 // Package bash runs functions written in Bash: a file is sourced once, and each
-// call is a subshell forked from that warm bash.
+// call is a subshell forked from that warm bash, ahead of it but for the first.
 //
 // A handler is FILE.FUNCTION: the function FUNCTION of FILE.sh beneath the
 // working directory. It is called with the payload as its one argument; what it

@@ -22,8 +22,9 @@
 // an environment sets what only a start reads (LD_*, MALLOC_*, PYTHON* and the
 // like), an interpreter is started for the function alone.
 //
-// A successor is made in the background: who called is answered once the killed
-// processes are gone, and the next call waits for what is left of the fork.
+// The first call forks the first child: a function that nobody has called yet has one
+// process. A successor is made in the background: who called is answered once the
+// killed processes are gone, and the next call waits for what is left of the fork.
 //
 // What survives from one call to the next is the module: its variables, threads,
 // open files and connections, and the files in the working folder and TMPDIR. What does
