@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -145,6 +146,14 @@ func TestSources(t *testing.T) {
 	}
 	if _, stderr := h.run(t, 2, linked...); !strings.Contains(stderr, "link is no regular file") {
 		t.Errorf("a link: %q", stderr)
+	}
+	// A pipe is not waited for.
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr := h.run(t, 2, "run", "create", "pipe", "-r", "python", "--handler", "app.hello", "--source", pipe); !strings.Contains(stderr, "neither a file nor a folder") {
+		t.Errorf("a pipe: %q", stderr)
 	}
 }
 

@@ -128,6 +128,9 @@ func (w *waiter) follow(ctx context.Context) error {
 
 func (w *waiter) see(run *hearthv1.Run) (bool, error) {
 	w.run = run
-	w.tell(run)
-	return w.to(run)
+	done, err := w.to(run)
+	if err == nil { // else the error tells the story
+		w.tell(run)
+	}
+	return done, err
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
 
 	"connectrpc.com/connect/v2"
 
@@ -22,7 +23,7 @@ const notEstablished = "http2: client conn could not be established"
 func explain(err error) string {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" && op.Addr != nil {
-		return fmt.Sprintf("cannot reach %s (%v); start Hearth with `hearth up`, or name another address with --control-plane or --gateway", op.Addr, op.Err)
+		return fmt.Sprintf("cannot reach %s (%v); start Hearth with `hearth up`, or name another address with --control-plane, --gateway or --router", op.Addr, op.Err)
 	}
 	if strings.Contains(err.Error(), notEstablished) {
 		return fmt.Sprintf("cannot reach Hearth (%v); start it with `hearth up`, or name another address: nothing of the call was sent", err)
@@ -35,7 +36,11 @@ func explain(err error) string {
 		return err.Error()
 	}
 	text := strings.ReplaceAll(err.Error(), peer.Error(), peer.Message())
-	if reason := edge.Reason(err); reason != "" {
+	reason := edge.Reason(err)
+	if reason == "" && peer.Code() == connect.CodeUnimplemented {
+		return text + ": something else answers there; name the right address with --control-plane, --gateway or --router"
+	}
+	if reason != "" {
 		text += " [" + reason + "]"
 	}
 	if debug := edge.DebugText(err); debug != "" {
@@ -47,18 +52,31 @@ func explain(err error) string {
 // lost says that a call was cut off: it broke on its way, and no peer said a word
 // about it.
 func lost(err error) bool {
-	var peer *connect.Error
-	if errors.As(err, &peer) && peer.IsRemote() {
+	if remote(err) {
 		return false
 	}
+	var peer *connect.Error
+	errors.As(err, &peer)
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		peer != nil && peer.Code() == connect.CodeInternal
 }
 
-// late marks what a service says about a deadline, for the exit code.
-func late(err error) error {
-	if connect.CodeOf(err) == connect.CodeDeadlineExceeded {
-		return errors.Join(err, errTimeout)
+// remote says that a peer said this itself.
+func remote(err error) bool {
+	var peer *connect.Error
+	return errors.As(err, &peer) && peer.IsRemote()
+}
+
+// ofCall is what a call with --timeout failed with. A deadline is errTimeout too,
+// for the exit code.
+func ofCall(what string, timeout time.Duration, err error) error {
+	switch code := connect.CodeOf(err); {
+	case code == connect.CodeDeadlineExceeded && remote(err):
+		return fmt.Errorf("%s: %w (%w; --timeout was %v)", what, err, errTimeout, timeout)
+	case code == connect.CodeDeadlineExceeded:
+		return fmt.Errorf("%s: %w after %v; --timeout gives more", what, errTimeout, timeout)
+	case code == connect.CodeCanceled && !remote(err):
+		return fmt.Errorf("%s: interrupted; it was told to end", what)
 	}
-	return err
+	return fmt.Errorf("%s: %w", what, err)
 }

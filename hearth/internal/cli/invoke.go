@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -21,10 +20,10 @@ type gatewayFlags struct {
 
 type invokeCmd struct {
 	Name         string        `arg:"" help:"Name of the Run."`
-	Data         string        `short:"d" help:"Payload, at most 1 MiB: text, @FILE, or - for standard input." default:"null" placeholder:"DATA"`
+	Data         string        `short:"d" help:"Payload, at most 1 MiB: text, @FILE, or - for standard input." default:"null" placeholder:"DATA" env:"-"`
 	ContentType  string        `help:"What the payload is." default:"application/json"`
 	Timeout      time.Duration `help:"Time for the call, at most 15m; then the exit code is 124." default:"30s"`
-	InvocationID string        `help:"Name of this call in logs and answers; one is made up." placeholder:"ID"`
+	InvocationID string        `help:"Name of this call in logs and answers; one is made up." placeholder:"ID" env:"-"`
 	UID          string        `name:"uid" help:"Call only if the Run has this UID." placeholder:"UID"`
 	Output       output.Format `short:"o" help:"raw (the answer as it is), json or yaml (with outputs and IDs)." enum:"raw,json,yaml" default:"raw"`
 	namespaceFlag
@@ -50,7 +49,7 @@ func (c *invokeCmd) Run(ctx context.Context, shell *Shell) error {
 		Input: input, ContentType: c.ContentType, TimeoutMillis: c.Timeout.Milliseconds(),
 	})
 	if err != nil {
-		return late(fmt.Errorf("invoke %s: %w", c.Name, err))
+		return ofCall("invoke "+c.Name, c.Timeout, err)
 	}
 	if c.Output != "raw" {
 		return output.Message(shell.Out, c.Output, res)

@@ -35,7 +35,11 @@ func phase(r *hearthv1.Run) string {
 	return strings.TrimPrefix(r.GetStatus().GetPhase().String(), "RUN_PHASE_")
 }
 
+// reason is "-" where there is nothing to say yet.
 func reason(r *hearthv1.Run) string {
+	if r.GetStatus().GetReason() == hearthv1.RunReason_RUN_REASON_UNSPECIFIED {
+		return "-"
+	}
 	return strings.TrimPrefix(r.GetStatus().GetReason().String(), "RUN_REASON_")
 }
 
@@ -61,7 +65,10 @@ func age(t *timestamppb.Timestamp) string {
 
 // story is a Run's state as one line of progress.
 func story(r *hearthv1.Run) string {
-	text := fmt.Sprintf("%s: %s, %s", r.GetName(), phase(r), reason(r))
+	text := r.GetName() + ": " + phase(r)
+	if reason := reason(r); reason != "-" {
+		text += ", " + reason
+	}
 	if msg := r.GetStatus().GetMessage(); msg != "" {
 		text += ": " + msg
 	}

@@ -64,6 +64,9 @@ func (f sourceFlags) source(ctx context.Context, runs hearthv1connect.RunService
 	if info.Mode().IsRegular() && (strings.HasSuffix(f.Source, ".tar.gz") || strings.HasSuffix(f.Source, ".tgz")) {
 		return uploadFile(ctx, runs, f.Source)
 	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return nil, usagef("--source %s is neither a file nor a folder: give the code as one of them", f.Source)
+	}
 	folder, file := f.Source, "."
 	if !info.IsDir() {
 		folder, file = filepath.Split(filepath.Clean(f.Source))
