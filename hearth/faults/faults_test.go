@@ -50,7 +50,7 @@ func setting(t *testing.T, name string, fallback uint64) uint64 {
 // Whatever dies, freezes and is cut off: the promises hold.
 func TestPromisesHold(t *testing.T) {
 	seed := setting(t, "FAULTS_SEED", uint64(time.Now().UnixNano()))
-	count := int(setting(t, "FAULTS_STEPS", 8000))
+	count := int(setting(t, "FAULTS_STEPS", 4000))
 	t.Logf("seed %d, %d steps", seed, count)
 	for i := 0; i < count; i += episode {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
