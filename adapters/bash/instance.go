@@ -57,11 +57,14 @@ func (i *instance) stem() string {
 	return strings.TrimSuffix(rel, ".sh")
 }
 
-// lineEnds is a hint for those whose editor writes CR LF.
-func (i *instance) lineEnds() string {
+// fromWindows is a hint for those whose editor writes a byte order mark or CR LF.
+func (i *instance) fromWindows() string {
 	text, err := os.ReadFile(i.file)
 	if err != nil {
 		return ""
+	}
+	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
+		return fmt.Sprintf("\n%[1]s.sh:1: the file begins with a byte order mark, which bash takes for a part of the first word. Remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' %[1]s.sh", i.stem())
 	}
 	at := bytes.Index(text, []byte("\r\n"))
 	if at < 0 {

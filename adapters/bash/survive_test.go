@@ -322,6 +322,9 @@ func TestLoads(t *testing.T) {
 	if _, _, err := h.tryRegister("other() { :; }"); connect.CodeOf(err) != connect.CodeInvalidArgument || edge.Reason(err) != "HANDLER_INVALID" || !strings.Contains(err.Error(), "app.sh defines no function handle") {
 		t.Errorf("no such function: %v", err)
 	}
+	if _, _, err := h.tryRegister("\xef\xbb\xbfhandle() { :; }"); err == nil || !strings.Contains(err.Error(), "app.sh:1: the file begins with a byte order mark") {
+		t.Errorf("a byte order mark: %v", err)
+	}
 	f := h.register(`echo "$# $*"; yes | head -n 100000; handle() { declare -p list; }; declare -a list=(1 2)`)
 	if got := f.call(""); !strings.Contains(got, `([0]="1" [1]="2")`) {
 		t.Errorf("a global of the load is %q", got)

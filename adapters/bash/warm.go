@@ -112,7 +112,7 @@ func (i *instance) loaded(ctx context.Context, w *warm) error {
 		w.resting = true
 		return err
 	case "no-function":
-		return edge.Publicf(runtimeserver.ErrHandlerInvalid, "%s.sh defines no function %s%s", i.stem(), i.function, i.lineEnds())
+		return edge.Publicf(runtimeserver.ErrHandlerInvalid, "%s.sh defines no function %s%s", i.stem(), i.function, i.fromWindows())
 	}
 	// Whatever it was, it is over: the end of stderr says what was wrong.
 	if err := i.f.Processes.Kill(); err != nil {
@@ -155,7 +155,7 @@ func (i *instance) explain(report string, state *os.ProcessState, said string) s
 	} else if report != "syntax" {
 		how = fmt.Sprintf("%s.sh exited with %s while it was sourced: it must only define things", i.stem(), strings.TrimPrefix(state.String(), "exit "))
 	}
-	how += i.lineEnds()
+	how += i.fromWindows()
 	if said != "" {
 		how += "\n" + said
 	}
