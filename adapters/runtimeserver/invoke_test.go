@@ -88,6 +88,7 @@ func TestErrorsOfLanguages(t *testing.T) {
 		reason string
 	}{
 		"handler":        {err: &runtimeserver.HandlerError{Type: "ValueError", Message: "no\xff", Trace: strings.Repeat("é", 4000), ExitCode: 3}, code: connect.CodeInternal, reason: "HANDLER_ERROR"},
+		"no text":        {err: &runtimeserver.HandlerError{Type: "AssertionError"}, code: connect.CodeInternal, reason: "HANDLER_ERROR"},
 		"payload":        {err: edge.Publicf(runtimeserver.ErrPayload, "not JSON"), code: connect.CodeInvalidArgument, reason: "INVALID_ARGUMENT"},
 		"too large":      {err: runtimeserver.ErrResponseTooLarge, code: connect.CodeResourceExhausted, reason: "RESPONSE_TOO_LARGE"},
 		"output":         {result: runtimeserver.Result{Output: make([]byte, 1<<20+1)}, code: connect.CodeResourceExhausted, reason: "RESPONSE_TOO_LARGE"},
@@ -109,6 +110,9 @@ func TestErrorsOfLanguages(t *testing.T) {
 				if meta["type"] != "ValueError" || meta["exit_code"] != "3" || len(debug) > 4<<10 || !strings.HasSuffix(debug, "é") {
 					t.Errorf("%v, %d bytes of trace", meta, len(debug))
 				}
+			}
+			if name == "no text" && !strings.HasSuffix(err.Error(), "AssertionError") {
+				t.Errorf("says nothing: %v", err)
 			}
 			if status, err := h.status(ref); err != nil || status.GetInFlight() != 0 || status.GetState() != executorv1.FunctionRegistrationState_FUNCTION_REGISTRATION_STATE_READY {
 				t.Errorf("%v %v", status, err)

@@ -4,6 +4,7 @@
 package runtimeserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,8 +172,9 @@ func (e *HandlerError) Error() string {
 // Is makes every HandlerError match ErrHandler.
 func (e *HandlerError) Is(target error) bool { return target == ErrHandler }
 
-// Public is the text of the error on the wire.
-func (e *HandlerError) Public() string { return clip(e.Message, maxMessage) }
+// Public is the text of the error on the wire: the type where the handler gave no
+// text, as a failed assert does not.
+func (e *HandlerError) Public() string { return clip(cmp.Or(e.Message, e.Type), maxMessage) }
 
 // Debug is the text of google.rpc.DebugInfo.
 func (e *HandlerError) Debug() string { return clipHead(e.Trace, MaxFatalError) }

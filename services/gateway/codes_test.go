@@ -111,7 +111,7 @@ func TestCodesOfTheTable(t *testing.T) {
 		reason string
 		says   string
 	}{
-		{"nobody:invoke", 404, "RUN_NOT_FOUND", "has no Run nobody"},
+		{"nobody:invoke", 404, "RUN_NOT_FOUND", "has no Run nobody that can be invoked"},
 		{"hello/uid-0:invoke", 404, "RUN_NOT_FOUND", "another UID"},
 		{"pending:invoke", 503, "RUN_NOT_READY", "PENDING, NO_NODE"},
 		{"running:invoke", 503, "RUN_NOT_READY", "RUNNING, PREPARING"},

@@ -43,7 +43,7 @@ var verdicts = edge.Table{
 func check(r *route.Route, call Call) error {
 	switch {
 	case r == nil:
-		return edge.Publicf(ErrNotFound, "namespace %s has no Run %s; create it, or look at `hearth run list`", call.Namespace, call.Name)
+		return edge.Publicf(ErrNotFound, "namespace %s has no Run %s that can be invoked; create it, or look at `hearth run list`", call.Namespace, call.Name)
 	case call.RunUID != "" && call.RunUID != r.RunUID:
 		return edge.Publicf(ErrNotFound, "Run %s/%s has another UID than %s: it was deleted and created anew", call.Namespace, call.Name, call.RunUID)
 	case !r.Function:
