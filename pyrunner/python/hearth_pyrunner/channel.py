@@ -33,11 +33,14 @@ class Channel:
     """Owns one high, uninherited descriptor. receive belongs to one thread, send to any."""
 
     def __init__(self, fd: int, limit: int = framing.MAX_MESSAGE) -> None:
-        self._socket = socket.socket(fileno=descriptors.raise_high(fd))
-        self._socket.setblocking(True)
-        self._identity = descriptors.identity(self._socket.fileno())
+        self._open(fd)
         self._reader = framing.Reader(self._socket.recv_into, limit)
         self._lock = threading.Lock()
+
+    def _open(self, fd: int) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, descriptors.raise_high(fd))
+        self._socket.setblocking(True)
+        self._identity = descriptors.identity(self._socket.fileno())
 
     def fileno(self) -> int:
         """Return the descriptor."""
@@ -78,6 +81,10 @@ class ControlChannel(Channel):
         super().__init__(fd)
         self._reader = framing.Reader(self._recv_with_descriptors)
         self._passed: List[int] = []
+
+    def reopen(self, fd: int) -> None:
+        """Speak over another socket, once the former is closed."""
+        self._open(fd)
 
     def _recv_with_descriptors(self, view: memoryview) -> int:
         size, ancillary, _, _ = self._socket.recvmsg_into([view], _ROOM, socket.MSG_CMSG_CLOEXEC)

@@ -20,12 +20,18 @@ _MODULE, _FUNCTION = "echo", "echo"
 
 def rehearse() -> None:
     """Go through it all. What grows from here does not know of it."""
+    with _put_back():
+        nobody, other = socket.socketpair()
+        with other:
+            conn, streams = channel.ControlChannel(nobody.detach()), stdio.Streams()
+            conn.close()
+            _close(streams)
     environment = [name + b"=" + value for name, value in os.environb.items()]
     for turn in range(_TIMES):
         with _put_back():
             surroundings.take_environment([*environment, b"LANG=C.UTF-8", b"TZ=UTC", b"HEARTH_RUN_UID=%d" % turn])
             reseed.reseed()
-            _converse()
+            _converse(conn, streams)
     surroundings.take_environment(environment)
     sys.modules.pop(__name__, None)
     gc.collect()
@@ -46,11 +52,12 @@ def _put_back() -> Iterator[None]:
         sys.path_importer_cache.pop(os.path.dirname(__file__), None)
 
 
-def _converse() -> None:
+def _converse(conn: channel.ControlChannel, streams: stdio.Streams) -> None:
     """Be told to load the handler, load it, and say so."""
     ours, theirs = socket.socketpair()
+    conn.reopen(ours.detach())
+    streams.renew()
     with theirs:
-        conn, streams = channel.ControlChannel(ours.detach()), stdio.Streams()
         theirs.sendall(framing.encode(message.pack(message.LOAD, os.path.dirname(__file__), _MODULE, _FUNCTION)))
         _, fields = conn.receive()
         loader.load(*map(message.text, fields))
@@ -58,5 +65,10 @@ def _converse() -> None:
         ended = process.end_children()
         opened = descriptors.listing([conn.fileno(), *streams.ours()])
         conn.send(message.LOADED, process.threads(), len(ended), 0, *opened)
-        streams.drop()
-        conn.close()
+    _close(streams)
+    conn.close()
+
+
+def _close(streams: stdio.Streams) -> None:
+    for copy in streams.ours():
+        os.close(copy)

@@ -21,10 +21,17 @@ class Streams:
     """Descriptors 0 to 2 and sys.stdin, sys.stdout, sys.stderr as they are now."""
 
     def __init__(self) -> None:
-        self._kept: List[Tuple[int, int, descriptors.Identity]] = []
-        for fd in (0, 1, 2):
-            self._kept.append((fd, descriptors.duplicate_high(fd), descriptors.identity(fd)))
-        self._own = (sys.stdout, sys.stderr) = (_open(1), _open(2))
+        self._own = _open(1), _open(2)
+        self.renew()
+
+    def renew(self) -> None:
+        """Be those of a process whose descriptors are new, and that has written nothing."""
+        self._kept: List[Tuple[int, int, descriptors.Identity]] = [
+            (fd, descriptors.duplicate_high(fd), descriptors.identity(fd)) for fd in (0, 1, 2)
+        ]
+        if any(stream.closed for stream in self._own):
+            self._own = _open(1), _open(2)
+        sys.stdout, sys.stderr = self._own
         sys.__stdout__, sys.__stderr__ = self._own  # type: ignore[misc,assignment]
         self._out: TextIO = sys.stdout
         self._err: TextIO = sys.stderr
@@ -33,11 +40,6 @@ class Streams:
     def ours(self) -> List[int]:
         """Return the descriptors from 3 up that belong here."""
         return [copy for _, copy, _ in self._kept]
-
-    def drop(self) -> None:
-        """Let go of the copies, before the descriptors become others."""
-        for copy in self.ours():
-            os.close(copy)
 
     def adopt(self) -> None:
         """Keep what the module has made of the streams at import."""

@@ -40,13 +40,12 @@ class Template:
     """Owns the control socket and the children of one process."""
 
     def __init__(
-        self, control: int, modes: Mapping[str, Load], forks: birth.Forks, door: Optional[Door] = None, leads: bool = True
+        self, control: int, modes: Mapping[str, Load], forks: birth.Forks, door: Optional[Door] = None
     ) -> None:
-        """door is what children enter containers by; leads says that the process leads
-        its session, or shall not."""
+        """door is what children enter containers by."""
         self._forks = forks
         self._door = door
-        self._leads = leads
+        self._leads = True  # its session, or shall not
         self._conn = channel.ControlChannel(control)
         self._modes = modes
         self._streams = stdio.Streams()
@@ -134,17 +133,20 @@ class Template:
         return None
 
     def _grown(self, control: int, streams: List[int], fields: List[message.Bytes], parent: int) -> "Template":
-        """Be a template of our own, with nothing of the other one's but its imports."""
-        leads = message.number(fields[0]) == birth.CHILD
-        if leads:
+        """Be a template of our own, with nothing of the other one's but its imports. What
+        can be used again is: a new object costs a page."""
+        self._leads = message.number(fields[0]) == birth.CHILD
+        if self._leads:
             os.setsid()
         process.die_with(parent)
         self._conn.close()
-        self._streams.drop()
         descriptors.close_all_but([control, *streams])
         surroundings.take(message.text(fields[1]), fields[2:], streams)
         reseed.reseed()
-        return Template(control, self._modes, self._forks, self._door, leads)
+        self._conn.reopen(control)
+        self._streams.renew()
+        self._pid, self._children, self._loaded = os.getpid(), set(), None
+        return self
 
     def _enter(self, fields: List[message.Bytes]) -> None:
         """Fork a process that enters a container."""
