@@ -69,6 +69,24 @@ func TestSIGTERMEndsStubborn(t *testing.T) {
 	}
 }
 
+// A call that outlasts the end is told so, on every protocol alike.
+func TestSIGTERMAnswersCalls(t *testing.T) {
+	h := spawn(t, t.TempDir())
+	file := filepath.Join(t.TempDir(), "app.sh")
+	if err := os.WriteFile(file, []byte("handle() { echo ready >&2; sleep 100; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.create(t, "slow", "bash", "app.handle", file)
+	answered := make(chan answer, 1)
+	go func() { answered <- h.call(t, "slow", "") }()
+	h.follow(t, "slow").until(t, "ready")
+	if code := h.stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, h.stderr)
+	}
+	got := <-answered
+	got.wants(t, 503, "SHUTTING_DOWN")
+}
+
 // follow reads the log of a Run from its beginning, as it is written.
 func (h *house) follow(t *testing.T, name string) *lines {
 	t.Helper()

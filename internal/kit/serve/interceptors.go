@@ -130,12 +130,20 @@ func stamped(next connect.ServerFunc) connect.ServerFunc {
 }
 
 // drained ends server streams, which are watches, as soon as their server stops;
-// calls and two-way streams are given the time of the drain.
+// calls and two-way streams are given the time of the drain. What was cut off says
+// that it was.
 func drained(next connect.ServerFunc) connect.ServerFunc {
 	return func(ctx context.Context, spec connect.Spec, stream connect.ServerStream) error {
 		draining, ok := ctx.Value(drainKey{}).(<-chan struct{})
-		if !ok || spec.StreamType != connect.StreamTypeServer {
+		if !ok {
 			return next(ctx, spec, stream)
+		}
+		if spec.StreamType != connect.StreamTypeServer {
+			err := next(ctx, spec, stream)
+			if err != nil && errors.Is(context.Cause(ctx), ErrDraining) {
+				return edge.New(connect.CodeUnavailable, "SHUTTING_DOWN", cutText, nil)
+			}
+			return err
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -158,5 +166,8 @@ func drained(next connect.ServerFunc) connect.ServerFunc {
 		return err
 	}
 }
+
+// cutText is what callers hear whose call took longer than the drain.
+const cutText = "the server is shutting down and has cut the call off; whether it took effect is not known"
 
 type drainKey struct{}

@@ -41,6 +41,10 @@ func (f *runtimeFake) Status(ctx context.Context, req *executorv1.StatusRequest)
 	case "slow":
 		close(f.entered)
 		<-f.release
+	case "endless":
+		close(f.entered)
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
 	_, bounded := ctx.Deadline()
 	return &executorv1.StatusResponse{Id: req.GetId(), ErrorMessage: map[bool]string{true: "bounded"}[bounded]}, nil
@@ -66,7 +70,7 @@ type house struct {
 	done   chan error
 }
 
-func open(t *testing.T, listen string) *house {
+func open(t *testing.T, listen string, changes ...func(*serve.Config)) *house {
 	t.Helper()
 	h := &house{fake: &runtimeFake{entered: make(chan struct{}), release: make(chan struct{})}, dialer: dial.New(nil), done: make(chan error, 1)}
 	rpc, err := serve.NewConnect(slog.New(slog.DiscardHandler))
@@ -76,7 +80,11 @@ func open(t *testing.T, listen string) *house {
 	executorv1connect.RegisterRuntimeHandler(rpc, h.fake)
 	hearthv1connect.RegisterRouteServiceHandler(rpc, &routesFake{})
 	h.dialer.Add("fake", rpc)
-	if h.server, err = serve.New(serve.Config{Listen: listen}, slog.New(slog.DiscardHandler), rpc); err != nil {
+	cfg := serve.Config{Listen: listen}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	if h.server, err = serve.New(cfg, slog.New(slog.DiscardHandler), rpc); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.server.Listen(); err != nil {
@@ -204,6 +212,22 @@ func TestDrain(t *testing.T) {
 	}
 	if err := <-h.done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A call that outlasts the drain is told so; its connection does not just break.
+func TestDrainCutShort(t *testing.T) {
+	h := open(t, "127.0.0.1:0", func(c *serve.Config) { c.Drain = time.Millisecond })
+	client := h.runtime(t, h.server.Address())
+	answered := make(chan error, 1)
+	go func() {
+		_, err := client.Status(context.WithoutCancel(t.Context()), &executorv1.StatusRequest{Id: "endless"})
+		answered <- err
+	}()
+	<-h.fake.entered
+	h.close(t)
+	if err := <-answered; connect.CodeOf(err) != connect.CodeUnavailable || edge.Reason(err) != "SHUTTING_DOWN" {
+		t.Errorf("the call was answered with %v", err)
 	}
 }
 

@@ -46,7 +46,15 @@ type Server struct {
 	http     *http.Server
 	listener net.Listener
 	draining chan struct{}
+	// base is what the contexts of all calls are made of; cut ends them, when the
+	// time of the drain is over.
+	base context.Context
+	cut  context.CancelCauseFunc
 }
+
+// lastWords is the time that calls have to tell their callers that they were cut
+// off, before their connections are.
+const lastWords = 200 * time.Millisecond
 
 // New mounts the dispatcher, reflection, health and readiness, and starts
 // nothing. Register every service on rpc before.
@@ -64,6 +72,7 @@ func New(cfg Config, log *slog.Logger, rpc *connect.Server) (*Server, error) {
 		cfg.Ready = func() error { return nil }
 	}
 	s := &Server{cfg: cfg, log: log, mux: http.NewServeMux(), draining: make(chan struct{})}
+	s.base, s.cut = context.WithCancelCause(context.WithValue(context.Background(), drainKey{}, (<-chan struct{})(s.draining)))
 	s.mount(rpc)
 	var root http.Handler = s.mux
 	if cfg.Wrap != nil {
@@ -86,10 +95,8 @@ func New(cfg Config, log *slog.Logger, rpc *connect.Server) (*Server, error) {
 			MaxReceiveBufferPerStream:     256 << 10,
 			MaxReceiveBufferPerConnection: 4<<20 - 1,
 		},
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context {
-			return context.WithValue(context.Background(), drainKey{}, (<-chan struct{})(s.draining))
-		},
+		ErrorLog:    slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return s.base },
 	}
 	return s, nil
 }
@@ -192,7 +199,7 @@ func (s *Server) Address() string {
 }
 
 // Run serves until ctx is done, then drains: no new connection, watches ended at
-// once, calls given Config.Drain, the rest cut off.
+// once, calls given Config.Drain; the rest is told that it is cut off, and is.
 func (s *Server) Run(ctx context.Context) error {
 	if s.listener == nil {
 		if err := s.Listen(); err != nil {
@@ -212,12 +219,24 @@ func (s *Server) Run(ctx context.Context) error {
 	err := s.http.Shutdown(drain)
 	if err != nil {
 		s.log.Warn("drain cut short", "address", s.Address(), "after", s.cfg.Drain)
-		err = s.http.Close()
+		err = s.cutOff()
 	}
+	s.cut(nil)
 	if stopped := <-served; !errors.Is(stopped, http.ErrServerClosed) {
 		err = errors.Join(err, stopped)
 	}
 	return err
+}
+
+// cutOff ends what is still served.
+func (s *Server) cutOff() error {
+	s.cut(ErrDraining)
+	ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+	defer cancel()
+	if s.http.Shutdown(ctx) == nil {
+		return nil
+	}
+	return s.http.Close()
 }
 
 func (s *Server) serve() error {

@@ -10,6 +10,7 @@ import (
 
 	hearthv1 "github.com/hearth-run/hearth/gen/hearth/v1"
 	"github.com/hearth-run/hearth/internal/kit/edge"
+	"github.com/hearth-run/hearth/internal/kit/serve"
 	"github.com/hearth-run/hearth/services/gateway/internal/route"
 )
 
@@ -24,6 +25,7 @@ var (
 	ErrOverloaded  = errors.New("too many calls at once")
 	ErrUnreachable = errors.New("node cannot be reached")
 	ErrLost        = errors.New("node went away during the call")
+	ErrCut         = errors.New("call outlasted the gateway's drain")
 )
 
 // verdicts is the edge of the gateway.
@@ -37,6 +39,7 @@ var verdicts = edge.Table{
 	{Err: ErrOverloaded, Code: connect.CodeUnavailable, Reason: "GATEWAY_OVERLOADED", Text: "the gateway has as many calls in flight as it takes; call again in a moment"},
 	{Err: ErrUnreachable, Code: connect.CodeUnavailable, Reason: "RUNTIME_UNAVAILABLE", Text: "the Run's node cannot be reached; the function did not run"},
 	{Err: ErrLost, Code: connect.CodeUnavailable, Reason: "RUNTIME_UNAVAILABLE", Text: "the Run's node went away during the call; whether the function ran is not known"},
+	{Err: ErrCut, Code: connect.CodeUnavailable, Reason: "SHUTTING_DOWN", Text: "the gateway is shutting down and has ended the call; whether the function took effect is not known"},
 }
 
 // check says whether a call may be dispatched along a route.
@@ -71,6 +74,8 @@ func (i *Invoker) judge(ctx context.Context, call Call, r *route.Route, err erro
 	var peer *connect.Error
 	spoke := errors.As(err, &peer) && peer.IsRemote()
 	switch {
+	case errors.Is(context.Cause(ctx), serve.ErrDraining):
+		return verdicts.Error(because{ErrCut, err}, facts(call, r.RunUID))
 	case ctx.Err() != nil:
 		return verdicts.Error(because{ctx.Err(), err}, facts(call, r.RunUID))
 	case spoke && peer.Code() == connect.CodeNotFound:
