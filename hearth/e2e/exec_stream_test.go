@@ -55,7 +55,7 @@ func TestStreams(t *testing.T) {
 func plainProgram(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "hearth")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "..").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "..").CombinedOutput(); err != nil {
 		t.Fatalf("build hearth: %v: %s", err, out)
 	}
 	return program
