@@ -14,6 +14,7 @@ Whatever a call does short of ending the process, the next one works.
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import json
 import pickle
@@ -25,7 +26,7 @@ import traceback
 from typing import Any, Callable, Dict, List, Tuple
 
 from . import descriptors, framing, message, process, reseed
-from .livelog import LiveLog
+from .livelog import BeginThread, LiveLog
 
 MAX_TRACEBACK = 64 << 10
 _PIECE = 256 << 10
@@ -82,11 +83,11 @@ class Control:
 class Executor:
     """Serves the calls of one container."""
 
-    def __init__(self, limit: int, thread: Callable[..., threading.Thread] = threading.Thread) -> None:
-        """Make what can be made before the descriptors are there: before a fork. thread
-        makes the one that reads what calls print."""
+    def __init__(self, limit: int, begin_thread: BeginThread = _thread.start_new_thread) -> None:
+        """Make what can be made before the descriptors are there: before a fork.
+        begin_thread begins the one that reads what calls print."""
         self._control = Control()
-        self._log = LiveLog(lambda text: self._control.send(message.LOG, text), limit, thread)
+        self._log = LiveLog(lambda text: self._control.send(message.LOG, text), limit, begin_thread)
         self._sources: Dict[str, Dict[str, Any]] = {}
 
     def serve(self, control: int, listener: int) -> None:

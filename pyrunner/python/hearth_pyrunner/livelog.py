@@ -10,15 +10,19 @@ one go would wait for ever: its call ends by its deadline.
 
 from __future__ import annotations
 
+import _thread
 import codecs
 import fcntl
 import os
 import select
 import sys
 import threading
-from typing import Callable, List, TextIO
+from typing import Any, Callable, List, TextIO
 
 from . import descriptors, process
+
+# As _thread.start_new_thread.
+BeginThread = Callable[..., Any]
 
 _F_SETPIPE_SZ = 1031
 _PIPE = 1 << 20
@@ -32,11 +36,12 @@ def _stream(fd: int) -> TextIO:
 class LiveLog:
     """Captures descriptors 1 and 2 from start() on.
 
-    send takes a piece of text of the running call; one piece at a time. thread makes the
-    one that reads.
+    send takes a piece of text of the running call; one piece at a time. begin_thread
+    begins the thread that reads: not by threading, which would know of it then and tell
+    the call, and whose own part in it costs a forked process as much as the kernel's.
     """
 
-    def __init__(self, send: Callable[[str], None], limit: int, thread: Callable[..., threading.Thread] = threading.Thread) -> None:
+    def __init__(self, send: Callable[[str], None], limit: int, begin_thread: BeginThread = _thread.start_new_thread) -> None:
         self._send = send
         self._limit = limit
         self._lock = threading.Lock()  # guards reading, and what follows
@@ -46,7 +51,7 @@ class LiveLog:
         self._dropped = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._streams = [_stream(fd) for fd in (1, 2)]
-        self._thread = thread(target=self._pump, name="hearth-log", daemon=True)
+        self._begin_thread = begin_thread
 
     def start(self) -> None:
         """Take over descriptors 1 and 2 for the life of the process."""
@@ -59,7 +64,7 @@ class LiveLog:
         self._restore()
         self._reader = descriptors.raise_high(reader)
         os.set_blocking(self._reader, False)
-        self._thread.start()
+        self._begin_thread(self._pump, ())
 
     def close(self) -> None:
         """Let go of the pipe, which descriptors 1 and 2 still are and nobody reads any more."""

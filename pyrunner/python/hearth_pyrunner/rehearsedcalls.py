@@ -19,14 +19,8 @@ _LIMIT = 1 << 20
 _SOURCE = b'{"source": "def f(x):\\n    return x\\n", "entry": "f", "args": [1], "kwargs": {}}'
 
 
-class _Nobody:
-    """In place of a thread: a process that forks has no second one."""
-
-    def __init__(self, **_: Any) -> None:
-        pass
-
-    def start(self) -> None:
-        pass
+def _no_thread(*_: Any) -> None:
+    """Begin none: a process that forks has one alone."""
 
 
 def rehearse() -> None:
@@ -52,7 +46,7 @@ def _serve() -> None:
     listener.listen()
     last: Dict[str, Any] = {"func": _hang_up, "args": (worker.fileno(),), "kwargs": {}}
     calls: List[socket.socket] = [_dial(listener, request) for request in (_SOURCE, pickle.dumps(last))]
-    one = executor.Executor(_LIMIT, _Nobody)  # type: ignore[arg-type]
+    one = executor.Executor(_LIMIT, _no_thread)
     try:
         one.serve(control.detach(), listener.detach())
     except SystemExit:
