@@ -27,6 +27,9 @@ print(sys.version_info >= (3, 9))`
 // probeBound is how long an interpreter may take to say what it is.
 const probeBound = 30 * time.Second
 
+// wayOut ends what FindInterpreter says.
+const wayOut = "install Python 3.9 or later, or name one that is there with --python"
+
 // FindInterpreter resolves a name on PATH or a path, once: a shim can cost more
 // than a hundred milliseconds at every start.
 // Errors: it is not there, it does not run, it is older than 3.9.
@@ -37,15 +40,15 @@ func FindInterpreter(ctx context.Context, name string) (Interpreter, error) {
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		return Interpreter{}, fmt.Errorf("find Python interpreter %q: %w%s", name, err, stderrOf(err))
+		return Interpreter{}, fmt.Errorf("find Python interpreter %q: %w%s; %s", name, err, stderrOf(err), wayOut)
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if len(lines) != 3 || lines[0] == "" {
-		return Interpreter{}, fmt.Errorf("find Python interpreter %q: it answered %q", name, out)
+		return Interpreter{}, fmt.Errorf("find Python interpreter %q: it answered %q; %s", name, out, wayOut)
 	}
 	found := Interpreter{Path: lines[0], Version: lines[1]}
 	if lines[2] != "True" {
-		return Interpreter{}, fmt.Errorf("interpreter %s is Python %s: 3.9 is the oldest that works; name another one", found.Path, found.Version)
+		return Interpreter{}, fmt.Errorf("interpreter %s is Python %s: 3.9 is the oldest that works; %s", found.Path, found.Version, wayOut)
 	}
 	return found, nil
 }

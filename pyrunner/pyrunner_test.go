@@ -68,7 +68,7 @@ func TestInterpretersThatAreNone(t *testing.T) {
 		script("echo /usr/bin/old; echo 3.8.1; echo False"):    "/usr/bin/old is Python 3.8.1: 3.9 is the oldest that works",
 		filepath.Join(t.TempDir(), "absent", "bin", "python3"): "no such file",
 	} {
-		if _, err := pyrunner.FindInterpreter(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := pyrunner.FindInterpreter(t.Context(), name); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--python") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -57,7 +57,7 @@ func New(cfg Config) (*Language, error) {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return nil, fmt.Errorf("find bash: %w: install it or name another with the setting for it", err)
+		return nil, fmt.Errorf("find bash: %w: install bash 5.0 or later; hearth-runtime-bash takes another with --bash, and hearth up does without with --runtimes python", err)
 	}
 	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
