@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -20,5 +21,16 @@ func TestReadyMeansAble(t *testing.T) {
 		if !n.SupportsFunctions || !n.SupportsTasks {
 			t.Errorf("a node that is not able: %+v", n)
 		}
+	}
+}
+
+// Whoever starts a second Hearth beside the first hears whose address is taken, and
+// what to do about it.
+func TestAddressTaken(t *testing.T) {
+	h := up(t)
+	taken := strings.TrimPrefix(h.doors["gateway"], "http://")
+	_, stderr := h.run(t, 1, "up", "--data", t.TempDir(), "--gateway", taken, "--control-plane", "127.0.0.1:0", "--router=")
+	if !strings.Contains(stderr, "open the gateway: listen on "+taken) || !strings.Contains(stderr, "--gateway") {
+		t.Errorf("says %q", stderr)
 	}
 }

@@ -136,7 +136,7 @@ func (h *House) open() error {
 			for _, d := range h.doors[:i] {
 				err = errors.Join(err, d.server.Run(closed))
 			}
-			return err
+			return fmt.Errorf("open the %s: %w; --gateway, --control-plane and --router say where to listen", d.name, err)
 		}
 		d.opened(d.server.Address())
 		doors.Add(d.name+" listener", d.server.Run)
