@@ -97,8 +97,8 @@ func New(ctx context.Context, cfg Config, log *slog.Logger) (*House, error) {
 	if err := h.executions(); err != nil {
 		return nil, fmt.Errorf("executions: %w", err)
 	}
-	h.parts.Add("hands", h.hands.Together)
-	h.parts.Add("edges", h.edges.Together)
+	h.parts.Add("nodes and worker", h.hands.Together)
+	h.parts.Add("gateway and router", h.edges.Together)
 	return h, nil
 }
 

@@ -45,10 +45,10 @@ func (p *Preparer) git(ctx context.Context, src *hearthv1.GitSource, out *folder
 // checkGit refuses what git would not read as a URL, a ref and a folder.
 func checkGit(src *hearthv1.GitSource, fileURLs bool) (sub string, err error) {
 	u, err := url.Parse(src.GetUrl())
-	schemes := "https, http, ssh or git"
+	schemes := "https, http, ssh or git (file is for nodes with --git-files)"
 	ok := err == nil && (u.Scheme == "https" || u.Scheme == "http" || u.Scheme == "ssh" || u.Scheme == "git")
 	if fileURLs {
-		schemes += " or file"
+		schemes = "https, http, ssh, git or file"
 		ok = ok || (err == nil && u.Scheme == "file")
 	}
 	if !ok {

@@ -225,7 +225,7 @@ func TestGitRefusesLinks(t *testing.T) {
 		t.Errorf("left %v", left)
 	}
 	closed, _ := preparer(t, func(c *source.Config) { c.FileURLs = false })
-	if _, err := closed.Prepare(t.Context(), "run-1", git(url, "main", "")); !errors.Is(err, source.ErrInvalid) {
+	if _, err := closed.Prepare(t.Context(), "run-1", git(url, "main", "")); !errors.Is(err, source.ErrInvalid) || !strings.Contains(err.Error(), "--git-files") {
 		t.Errorf("file:// without leave: %v", err)
 	}
 }
