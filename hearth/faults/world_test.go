@@ -139,7 +139,7 @@ func (w *world) start(name string) {
 	go func() { done <- s.Run(ctx) }()
 	w.stops[name] = func() {
 		cancel()
-		if err := <-done; err != nil && strings.HasPrefix(name, "control") {
+		if err := <-done; err != nil {
 			w.t.Errorf("%s: %v", name, err)
 		}
 	}

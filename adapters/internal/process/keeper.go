@@ -173,6 +173,8 @@ func (k *Keeper) Close() error {
 	if k.Cgroups() {
 		errs = append(errs, k.root.remove())
 	}
-	errs = append(errs, k.guard.close(), k.unnote(), k.lock.Close())
+	// The lock is given back by word, not by the close: a process that is just being
+	// started has a copy of the descriptor until its program begins.
+	errs = append(errs, k.guard.close(), k.unnote(), unix.Flock(int(k.lock.Fd()), unix.LOCK_UN), k.lock.Close())
 	return errors.Join(errs...)
 }

@@ -86,7 +86,10 @@ func (l *Ledger) load() (predecessor string, err error) {
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return errors.Join(l.log.file.Close(), l.lock.Close())
+	// Said, not left to the close: a process that is just being started has a copy of
+	// the descriptor, and with it the lock, until its program begins.
+	unlocked := unix.Flock(int(l.lock.Fd()), unix.LOCK_UN)
+	return errors.Join(l.log.file.Close(), unlocked, l.lock.Close())
 }
 
 // SetUID records under which uid this process is known from now on.

@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/hearth-run/hearth/services/runtimed/internal/ledger"
 )
@@ -80,4 +83,31 @@ func TestCompact(t *testing.T) {
 	if got := l.Runs(); !slices.Equal(got, []string{"kept"}) {
 		t.Errorf("found %v", got)
 	}
+}
+
+// A process that is just being started has a copy of the lock's descriptor until its
+// program begins: that keeps nobody out.
+func TestLockIsGivenBack(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	copied := false
+	for _, e := range entries {
+		if path, _ := os.Readlink("/proc/self/fd/" + e.Name()); path != filepath.Join(dir, "lock") {
+			continue
+		}
+		number, err := strconv.Atoi(e.Name())
+		must(t, err)
+		kept, err := unix.Dup(number)
+		must(t, err)
+		defer unix.Close(kept)
+		copied = true
+	}
+	if !copied {
+		t.Fatal("the lock's descriptor was not found")
+	}
+	must(t, l.Close())
+	l, _ = open(t, dir)
+	must(t, l.Close())
 }
