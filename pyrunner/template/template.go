@@ -103,6 +103,10 @@ func (t *Template) forked(ctx context.Context, files []*os.File, kind message.Ki
 		return 0, fmt.Errorf("fork template: %w", err)
 	}
 	pid, err := m.Number(0)
+	if err == nil && pid <= 1 {
+		// Whoever signals such a number hits more than one process.
+		err = fmt.Errorf("fork template: %w: process %d", ErrOrder, pid)
+	}
 	return int(pid), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hearth-run/hearth/pyrunner"
+	"github.com/hearth-run/hearth/pyrunner/frame"
 	"github.com/hearth-run/hearth/pyrunner/message"
 	"github.com/hearth-run/hearth/pyrunner/template"
 )
@@ -241,5 +243,32 @@ func TestBoundInterruptsALoad(t *testing.T) {
 	defer cancel()
 	if _, err := p.Load(ctx, "function", "r", p.dir, "app", "handle"); err == nil || !strings.Contains(err.Error(), "too slow") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A number that would stand for many processes, to whoever signals it, is none.
+func TestForgedProcessNumber(t *testing.T) {
+	for _, forged := range []int{-1, 0, 1} {
+		ours, theirs, err := template.Pair(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer, err := net.FileConn(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = theirs.Close()
+		go func() { _ = frame.NewWriter(peer).Write(message.Append(nil, message.Forked, forged)) }()
+		lost, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tmpl := template.New(ours)
+		if pid, err := tmpl.Fork(t.Context(), lost); !errors.Is(err, template.ErrOrder) {
+			t.Errorf("process %d was believed: %d, %v", forged, pid, err)
+		}
+		if err := errors.Join(tmpl.Close(), peer.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }
