@@ -223,7 +223,7 @@ func TestExecFaults(t *testing.T) {
 	r, w := startRouter(), startWorker()
 	h := &house{doors: map[string]string{"router": router}, stderr: r.stderr}
 	h.awaitWorker(t)
-	source := write(t, "import time\ndef f():\n    print('up')\n    time.sleep(4)\n    return 7\n")
+	source := write(t, "import time\ndef f():\n    print('up')\n    time.sleep(8)\n    return 7\n")
 	for _, fault := range []struct {
 		name string
 		do   func()

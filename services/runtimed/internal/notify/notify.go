@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrStopped says that the watcher does not run.
-var ErrStopped = errors.New("the watcher of files does not run")
+// ErrStopped says that the watcher runs no more.
+var ErrStopped = errors.New("the watcher of files runs no more")
 
 // What is told of a file and of the names in a folder.
 const (
@@ -24,15 +24,16 @@ const (
 	folderMask = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_ONLYDIR
 )
 
-// Watcher tells of changes of files while it runs. Safe for concurrent use.
+// Watcher tells of changes of files while it runs: who waits before that hears of them
+// then. Safe for concurrent use.
 type Watcher struct {
 	// opened hands the descriptor to Run, at the first wait: a node whose logs
 	// nobody follows has none.
 	opened chan *os.File
 
-	mu      sync.Mutex // guards the fields below
-	running bool
-	file    *os.File // the inotify descriptor; nil before the first wait
+	mu    sync.Mutex // guards the fields below
+	ended bool
+	file  *os.File // the inotify descriptor; nil before the first wait
 	// marks are who waits for what, by watch descriptor: one inode has one, however
 	// often it is added.
 	marks map[int32]map[*Waiter]string
@@ -46,9 +47,6 @@ func New() *Watcher {
 // Run reads the kernel's events until ctx is done. Once.
 // Errors: the kernel's.
 func (w *Watcher) Run(ctx context.Context) error {
-	w.mu.Lock()
-	w.running = true
-	w.mu.Unlock()
 	defer w.end()
 	select {
 	case file := <-w.opened:
@@ -82,7 +80,7 @@ func (w *Watcher) end() {
 	if w.file != nil {
 		w.file.Close() // it was only read from
 	}
-	w.running, w.file, w.marks = false, nil, map[int32]map[*Waiter]string{}
+	w.ended, w.file, w.marks = true, nil, map[int32]map[*Waiter]string{}
 }
 
 // tell wakes the waiters of each event in buf, which holds whole events.
@@ -162,7 +160,7 @@ func (w *Waiter) Follow(file *os.File) error {
 func (w *Waiter) Err() error {
 	w.watcher.mu.Lock()
 	defer w.watcher.mu.Unlock()
-	if !w.watcher.running {
+	if w.watcher.ended {
 		return ErrStopped
 	}
 	return nil
@@ -193,7 +191,7 @@ func (w *Watcher) mark(path string, mask uint32, waiter *Waiter, name string) (i
 
 // open makes the descriptor where there is none yet.
 func (w *Watcher) open() error {
-	if !w.running {
+	if w.ended {
 		return ErrStopped
 	}
 	if w.file != nil {

@@ -233,13 +233,10 @@ func (f *follower) wants(want string) {
 // and of a log that was removed and begun anew.
 func TestFollow(t *testing.T) {
 	s := New(t.TempDir(), "node-a", func(uid string) bool { return uid == "silent" })
-	if _, err := read(s, &hearthv1.TailLogsRequest{Follow: true}); edge.Reason(Edge.Error(err, nil)) != "SHUTTING_DOWN" {
-		t.Errorf("before Run: %v", err)
-	}
+	f := follow(t, s)
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
-	f := start(t, s)
 	w := open(t, s)
 	w.line("a", "one")
 	f.wants("one")
@@ -266,20 +263,8 @@ func TestFollow(t *testing.T) {
 	if err := <-ran; err != nil {
 		t.Error(err)
 	}
-}
-
-// start waits until the watcher runs: a node is asked only once it does.
-func start(t *testing.T, s *Service) *follower {
-	for {
-		f := follow(t, s)
-		select {
-		case err := <-f.done:
-			if edge.Reason(Edge.Error(err, nil)) != "SHUTTING_DOWN" {
-				t.Fatal(err)
-			}
-		case <-time.After(10 * time.Millisecond):
-			return f
-		}
+	if _, err := read(s, &hearthv1.TailLogsRequest{Follow: true}); edge.Reason(Edge.Error(err, nil)) != "SHUTTING_DOWN" {
+		t.Errorf("after Run: %v", err)
 	}
 }
 
@@ -290,7 +275,7 @@ func TestSlowReader(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
-	f := start(t, s)
+	f := follow(t, s)
 	w := open(t, s)
 	w.line("a", "one")
 	f.wants("one")

@@ -25,7 +25,7 @@ var (
 var Edge = edge.Table{
 	{Err: errNoUID, Code: connect.CodeInvalidArgument, Reason: "INVALID_ARGUMENT", Text: "run_uid is empty: a node finds logs by it; ask a gateway to find them by name"},
 	{Err: errNone, Code: connect.CodeNotFound, Reason: "LOG_NOT_FOUND", Text: "this node has no log of the Run: it was never here, or the log was removed as one of the oldest"},
-	{Err: notify.ErrStopped, Code: connect.CodeUnavailable, Reason: "SHUTTING_DOWN", Text: "the node does not follow logs now: it starts or stops"},
+	{Err: notify.ErrStopped, Code: connect.CodeUnavailable, Reason: "SHUTTING_DOWN", Text: "the node stops and follows logs no more"},
 }
 
 // Service serves hearth.v1.LogService for the Runs of one node.
