@@ -89,6 +89,9 @@ func ended(t *testing.T, pids []int) {
 			continue
 		}
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 60_000)
+		for err == unix.EINTR {
+			n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 60_000)
+		}
 		unix.Close(fd)
 		if n == 0 || err != nil {
 			t.Errorf("process %d lives on (%v)", pid, err)

@@ -24,7 +24,7 @@ type Group struct {
 	home    cgroup         // where leaders start, "" before the first; see launch
 	starts  int            // counts the folders that home has named
 	adopted map[int]uint64 // pid to start time, without cgroups
-	past    map[int]bool   // leaders that have ended, without cgroups
+	past    map[int]uint64 // leaders that have ended and when, without cgroups
 	subs    []*Group
 	closed  bool
 }
@@ -142,15 +142,16 @@ func (g *Group) makeHome() error {
 
 func (g *Group) wait(l *Leader, reap func() *os.ProcessState) {
 	awaitEnd(l.pid)
+	end := ticks() // before its number can be given away
 	l.state = reap()
 	g.keeper.leading.end(l.pid)
 	g.mu.Lock()
 	delete(g.leaders, l.pid)
 	if g.dir == "" {
 		if g.past == nil {
-			g.past = map[int]bool{}
+			g.past = map[int]uint64{}
 		}
-		g.past[l.pid] = true
+		g.past[l.pid] = end
 	}
 	g.mu.Unlock()
 	close(l.done)

@@ -54,7 +54,9 @@ func (k *Keeper) knows(pid int) bool {
 func (g *Group) hasRoot(pid int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if _, ok := g.adopted[pid]; ok || g.leaders[pid] != nil || g.past[pid] {
+	_, adopted := g.adopted[pid]
+	_, past := g.past[pid]
+	if adopted || past || g.leaders[pid] != nil {
 		return true
 	}
 	for _, sub := range g.subs {
@@ -114,11 +116,26 @@ func (g *Group) roots(all []stat) map[int]bool {
 			in[p.pid] = true
 		}
 		// A root that is gone lives on in the number of its process group.
-		if _, known := g.adopted[p.group]; known || g.past[p.group] && p.group != p.pid {
+		if _, known := g.adopted[p.group]; known || g.survives(p) {
 			in[p.pid] = true
 		}
 	}
 	return in
+}
+
+// survives says whether a process is in the process group of a leader that has ended.
+// The number may have been given to somebody else's process group since, once nobody
+// was left in the leader's: who began later has our mark, or was left to us.
+func (g *Group) survives(p stat) bool {
+	end, known := g.past[p.group]
+	if !known || p.group == p.pid {
+		return false
+	}
+	if p.start <= end {
+		return true
+	}
+	mark := markOf(p.pid)
+	return mark == g.mark || mark == "" && p.parent == os.Getpid()
 }
 
 // foreign says whether a process is the root of the outer group, which a
