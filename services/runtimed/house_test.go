@@ -274,19 +274,30 @@ func exists(path string) bool {
 // awaitCall waits until the Runtime Server was asked something.
 func (h *house) awaitCall(call string) {
 	h.t.Helper()
+	h.awaitRuntime(call, func(f *runtimeFake) bool { return slices.Contains(f.calls, call) })
+}
+
+// awaitForgotten waits until the Runtime Server knows nothing of an execution.
+func (h *house) awaitForgotten(id string) {
+	h.t.Helper()
+	h.awaitRuntime("the end of "+id, func(f *runtimeFake) bool { return f.tasks[id] == nil })
+}
+
+func (h *house) awaitRuntime(what string, cond func(f *runtimeFake) bool) {
+	h.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		h.runtime.mu.Lock()
-		asked, news := slices.Contains(h.runtime.calls, call), h.runtime.news
+		ok, news := cond(h.runtime), h.runtime.news
 		h.runtime.mu.Unlock()
-		if asked {
+		if ok {
 			return
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			h.t.Fatalf("waiting for %q: %q", call, h.runtime.asked())
+			h.t.Fatalf("waiting for %s: %q", what, h.runtime.asked())
 		}
 	}
 }

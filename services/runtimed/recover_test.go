@@ -70,7 +70,7 @@ func TestLedgerLost(t *testing.T) {
 	p.runtime.holds(succeeded, "ended.3.node-a")
 	p.launch()
 	for _, id := range []string{"gone.1.node-a", "task.1.node-a", "ended.3.node-a"} {
-		p.awaitCall("forget " + id)
+		p.awaitForgotten(id)
 	}
 	p.runtime.holds(succeeded, "task.2.node-a")
 	p.hear(`task#2 finished 0 "" map[answer:42]`)
