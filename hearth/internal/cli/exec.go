@@ -55,7 +55,7 @@ func (c *execCmd) Run(ctx context.Context, shell *Shell) error {
 	defer cancel()
 	answer, last, steps, err := execute(ctx, serverlessconnect.NewProxyServiceClient(client), c.Session, config, body, shell.Err)
 	if err != nil {
-		return ofCall("exec "+c.Target, c.Timeout, err)
+		return ofCall(ctx, "exec "+c.Target, c.Timeout, err)
 	}
 	if c.Explain {
 		fmt.Fprintln(shell.Err, explainStart(last, steps))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +59,7 @@ func lost(err error) bool {
 	var peer *connect.Error
 	errors.As(err, &peer)
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		peer != nil && peer.Code() == connect.CodeInternal
+		peer != nil && (peer.Code() == connect.CodeInternal || peer.Code() == connect.CodeCanceled)
 }
 
 // remote says that a peer said this itself.
@@ -67,15 +68,15 @@ func remote(err error) bool {
 	return errors.As(err, &peer) && peer.IsRemote()
 }
 
-// ofCall is what a call with --timeout failed with. A deadline is errTimeout too,
-// for the exit code.
-func ofCall(what string, timeout time.Duration, err error) error {
+// ofCall is what a call with --timeout failed with; ctx is the call's. A deadline is
+// errTimeout too, for the exit code.
+func ofCall(ctx context.Context, what string, timeout time.Duration, err error) error {
 	switch code := connect.CodeOf(err); {
 	case code == connect.CodeDeadlineExceeded && remote(err):
 		return fmt.Errorf("%s: %w (%w; --timeout was %v)", what, err, errTimeout, timeout)
 	case code == connect.CodeDeadlineExceeded:
 		return fmt.Errorf("%s: %w after %v; --timeout gives more", what, errTimeout, timeout)
-	case code == connect.CodeCanceled && !remote(err):
+	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("%s: interrupted; it was told to end", what)
 	}
 	return fmt.Errorf("%s: %w", what, err)

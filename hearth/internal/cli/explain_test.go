@@ -94,11 +94,18 @@ func TestExplainWrongService(t *testing.T) {
 // A call that took too long names its bound and the flag that moves it, and ends
 // the command with the code of a timeout.
 func TestTimeoutIsExplained(t *testing.T) {
-	late := ofCall("exec f.py:g", time.Second, connect.NewError(connect.CodeDeadlineExceeded, "context deadline exceeded"))
+	late := ofCall(t.Context(), "exec f.py:g", time.Second, connect.NewError(connect.CodeDeadlineExceeded, "context deadline exceeded"))
 	if text := explain(late); text != "exec f.py:g: timed out after 1s; --timeout gives more" || !errors.Is(late, errTimeout) {
 		t.Errorf("says %q", text)
 	}
-	if text := explain(ofCall("exec f.py:g", time.Second, connect.NewError(connect.CodeCanceled, "context canceled"))); text != "exec f.py:g: interrupted; it was told to end" {
+	told, end := context.WithCancel(t.Context())
+	end()
+	cut := connect.NewError(connect.CodeCanceled, "context canceled")
+	if text := explain(ofCall(told, "exec f.py:g", time.Second, cut)); text != "exec f.py:g: interrupted; it was told to end" {
+		t.Errorf("says %q", text)
+	}
+	// Nobody here has ended it: the other side has, without a word.
+	if text := explain(ofCall(t.Context(), "exec f.py:g", time.Second, cut)); !strings.Contains(text, "CONNECTION_LOST") {
 		t.Errorf("says %q", text)
 	}
 }

@@ -49,7 +49,7 @@ func (c *invokeCmd) Run(ctx context.Context, shell *Shell) error {
 		Input: input, ContentType: c.ContentType, TimeoutMillis: c.Timeout.Milliseconds(),
 	})
 	if err != nil {
-		return ofCall("invoke "+c.Name, c.Timeout, err)
+		return ofCall(ctx, "invoke "+c.Name, c.Timeout, err)
 	}
 	if c.Output != "raw" {
 		return output.Message(shell.Out, c.Output, res)

@@ -150,7 +150,7 @@ func (c *zygoteWarmCmd) Run(ctx context.Context, shell *Shell) error {
 	defer cancel()
 	res, err := zygotes.WarmZygote(ctx, &hearthv1.WarmZygoteRequest{WorkerId: c.Worker, Modules: c.set()})
 	if err != nil {
-		return ofCall("warm zygote", c.Timeout, err)
+		return ofCall(ctx, "warm zygote", c.Timeout, err)
 	}
 	return output.List(shell.Out, c.Output, zygoteView, res.GetZygotes())
 }
