@@ -55,12 +55,16 @@ func TestSignalEndsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
-	for _, want := range []string{"told this", "ends"} {
+	hear := func(want string) {
 		if !lines.Scan() || lines.Text() != want {
 			t.Errorf("it said %q, not %q: %v", lines.Text(), want, lines.Err())
 		}
-		_ = cmd.Process.Signal(syscall.SIGTERM)
 	}
+	hear("told this")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	hear("ends")
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
