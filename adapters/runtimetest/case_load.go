@@ -38,6 +38,7 @@ func loadOutlivesCaller(t *T) {
 	f, p := t.slow()
 	p.cancel()
 	_, _ = p.wait(t)
+	t.pause(250 * time.Millisecond) // the server hears of it after its caller
 	repeat := f.beginRegister()
 	f.touch("load-release")
 	res, err := repeat.wait(t)
