@@ -108,7 +108,7 @@ func (s *stream) turn(id string) {
 	if s.closed {
 		return
 	}
-	_ = s.raw.Control(func(fd uintptr) { s.drain(int(fd)) }) // it is open
+	s.drain()
 	if s.out != nil {
 		_ = s.out.Close()
 		s.out = nil
@@ -119,21 +119,28 @@ func (s *stream) turn(id string) {
 	s.id = id
 }
 
-func (s *stream) drain(fd int) {
-	left, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
-	for err == nil && left > 0 {
-		n := s.take(fd, left)
-		if n <= 0 {
-			return
+// drain passes on what lies in the pipe now. The lock is held, the stream is open.
+func (s *stream) drain() {
+	_ = s.raw.Control(func(fd uintptr) {
+		left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		for err == nil && left > 0 {
+			n := s.take(int(fd), left)
+			if n <= 0 {
+				return
+			}
+			left -= n
 		}
-		left -= n
-	}
+	})
 }
 
-// last returns the end of what the latest invocation, or the load, has written.
+// last returns the end of what the latest invocation, or the load, has written until
+// now.
 func (s *stream) last() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.closed {
+		s.drain()
+	}
 	return string(s.tail)
 }
 

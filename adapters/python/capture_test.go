@@ -82,3 +82,28 @@ func TestStreamKeepsTheTailOfTheLatestInvocation(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What was written a moment ago is there, be it that nobody has read it yet.
+func TestStreamTellsTheLastWords(t *testing.T) {
+	s, err := newStream(runtimeserver.Stderr, &book{text: map[string]string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1000 {
+		words := fmt.Sprint("words ", n)
+		s.begin("call")
+		if _, err := s.write.WriteString(words); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.last(); got != words {
+			t.Fatalf("%q in place of %q", got, words)
+		}
+		s.end()
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+	if got := s.last(); got != "words 999" {
+		t.Errorf("after the end %q", got)
+	}
+}
