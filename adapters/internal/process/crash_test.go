@@ -1,7 +1,6 @@
 package process_test
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,14 +47,7 @@ func begin(t *testing.T, dir string, without bool) (*exec.Cmd, []int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var pids []int
-	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
-		pid, err := strconv.Atoi(lines.Text())
-		if err != nil {
-			t.Fatalf("the life said %q", lines.Text())
-		}
-		pids = append(pids, pid)
-	}
+	pids := printed(t, out, 7)
 	if len(pids) != 7 {
 		t.Fatalf("survivors: %v", pids)
 	}

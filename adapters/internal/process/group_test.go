@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,8 +55,8 @@ func group(t *testing.T, k *process.Keeper) *process.Group {
 	return g
 }
 
-// shell starts a script and returns the pids that it prints, up to a line "ready".
-func shell(t *testing.T, g *process.Group, script string) (*process.Leader, []int) {
+// shell starts a script and returns the pids that it prints; see printed.
+func shell(t *testing.T, g *process.Group, script string, least int) (*process.Leader, []int) {
 	t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -69,19 +70,31 @@ func shell(t *testing.T, g *process.Group, script string) (*process.Leader, []in
 		t.Fatal(err)
 	}
 	write.Close()
-	var pids []int
-	for lines := bufio.NewScanner(read); lines.Scan() && lines.Text() != "ready"; {
+	pids := printed(t, read, least)
+	if len(pids) == 0 {
+		<-leader.Done()
+		t.Logf("nothing was printed; the leader ended by %v", leader.State())
+	}
+	return leader, pids
+}
+
+// printed reads the pids that a script prints, up to a line "ready" or the one that is
+// the least to come, whichever is later.
+func printed(t *testing.T, from io.Reader, least int) (pids []int) {
+	t.Helper()
+	ready := false
+	for lines := bufio.NewScanner(from); !(ready && len(pids) >= least) && lines.Scan(); {
+		if lines.Text() == "ready" {
+			ready = true
+			continue
+		}
 		pid, err := strconv.Atoi(lines.Text())
 		if err != nil {
 			t.Fatalf("the script said %q", lines.Text())
 		}
 		pids = append(pids, pid)
 	}
-	if len(pids) == 0 {
-		<-leader.Done()
-		t.Logf("nothing was printed; the leader ended by %v", leader.State())
-	}
-	return leader, pids
+	return pids
 }
 
 func there(pid int) bool {
@@ -107,7 +120,6 @@ setsid bash -c 'trap "" TERM HUP INT; echo $$; sleep 1000 & echo $!; wait'  &
 ( setsid bash -c 'echo $$; exec sleep 1000' & )
 ( ( sleep 1000 & echo $! ) & )
 bash -c 'kill -STOP $$' & echo $!
-sleep 0.1
 echo $$
 echo ready
 wait
@@ -117,7 +129,7 @@ func TestKillLeavesNothing(t *testing.T) {
 	modes(t, func(t *testing.T, k *process.Keeper) {
 		g := group(t, k)
 		for range 3 {
-			leader, pids := shell(t, g, survivors)
+			leader, pids := shell(t, g, survivors, 7)
 			if len(pids) != 7 {
 				t.Fatalf("the script started %v", pids)
 			}
@@ -165,7 +177,7 @@ func TestEndOfUnusedGroup(t *testing.T) {
 func TestKillForkStorm(t *testing.T) {
 	modes(t, func(t *testing.T, k *process.Keeper) {
 		g := group(t, k)
-		_, pids := shell(t, g, storm)
+		_, pids := shell(t, g, storm, 1)
 		if err := g.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +260,7 @@ func TestReapsOnlyItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := group(t, k)
-		leader, pids := shell(t, g, `( sleep 0.01 & echo $! ); ( setsid sleep 1000 & echo $! ); echo ready`)
+		leader, pids := shell(t, g, `( sleep 0.01 & echo $! ); ( setsid sleep 1000 & echo $! ); echo ready`, 2)
 		<-leader.Done()
 		if err := g.Kill(); err != nil {
 			t.Fatal(err)
@@ -279,7 +291,7 @@ func TestFoster(t *testing.T) {
 	if err := nursery.Nurse(); err != nil {
 		t.Fatal(err)
 	}
-	leader, pids := shell(t, nursery, `( sleep 1000 & echo $! ); ( sh -c 'exit 7' & echo $! ); ( sh -c 'exit 8' & echo $! ); ( sleep 1000 & echo $! ); sleep 0.2; echo ready`)
+	leader, pids := shell(t, nursery, `( sleep 1000 & echo $! ); ( sh -c 'exit 7' & echo $! ); ( sh -c 'exit 8' & echo $! ); ( sleep 1000 & echo $! ); sleep 0.2; echo ready`, 2)
 	<-leader.Done()
 	if err := home.Reap(); err != nil {
 		t.Fatal(err)
