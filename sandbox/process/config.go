@@ -13,6 +13,10 @@ type Config struct {
 	// Root is a folder for the driver alone, made where it is missing. One driver
 	// at a time uses it; what an earlier one left in it is swept by Open.
 	Root string
+	// Transient is a folder whose contents, the owner's own, are worth nothing
+	// without this process: where it is killed, they are removed with what is left of
+	// the containers. Open and Close leave them alone. Empty: none.
+	Transient string
 	// FirstUID is the first of Users numeric user ids (and equal group ids) that
 	// containers run as, each container with one that no other living one has.
 	// They must belong to nobody on this machine.
@@ -33,8 +37,11 @@ func Default() Config {
 // Validate names every bad field at once.
 func (c Config) Validate() error {
 	var errs []error
-	if !filepath.IsAbs(c.Root) || filepath.Clean(c.Root) != c.Root || c.Root == "/" {
+	if !folder(c.Root) {
 		errs = append(errs, fmt.Errorf("root %q: must be an absolute, clean folder and not /", c.Root))
+	}
+	if c.Transient != "" && !folder(c.Transient) {
+		errs = append(errs, fmt.Errorf("transient %q: must be empty, or an absolute, clean folder and not /", c.Transient))
 	}
 	if c.FirstUID < 1000 || c.Users == 0 || uint64(c.FirstUID)+uint64(c.Users) > 1<<32-2 {
 		errs = append(errs, fmt.Errorf("first_uid %d, users %d: want at least 1000, at least 1, and an end below 4294967294", c.FirstUID, c.Users))
@@ -46,4 +53,8 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("log: must be set; slog.DiscardHandler drops everything"))
 	}
 	return errors.Join(errs...)
+}
+
+func folder(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/"
 }

@@ -22,6 +22,6 @@
 //
 // What must not outlive the owning process does not: each first process asks the
 // kernel to be killed when the thread that cloned it ends, and that thread lives as
-// long as the driver. What else stays (control groups) is swept by the next Open, or
-// by Sweep.
+// long as the driver. Control groups are removed by a guard, a shell that outlives the
+// driver for that; what a guard that was killed too leaves, the next Open or Sweep does.
 package process

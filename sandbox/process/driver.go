@@ -29,6 +29,7 @@ type Driver struct {
 	// hostNetwork is this process's, which templates are not in; nil without privileges.
 	hostNetwork *os.File
 	starter     *starter
+	guard       *guard                    // nil where there is nothing to guard
 	reshape     func(plan.Plan) plan.Plan // tests leave walls out by it; nil otherwise
 	watches     sync.WaitGroup            // the goroutines of containers' memory watches
 
@@ -73,6 +74,9 @@ func (d *Driver) open() error {
 		d.config.Log.Warn("not every limit can be held", slog.Any("cause", d.machine.cgroupErr))
 	}
 	if err := d.state.remember(d.machine.cgroups); err != nil {
+		return err
+	}
+	if d.guard, err = d.state.startGuard(d.machine.cgroups, d.config.Transient); err != nil {
 		return err
 	}
 	code, err := initcode.ELF()
@@ -211,7 +215,7 @@ func (d *Driver) release() error {
 			_ = f.Close()
 		}
 	}
-	return d.state.release(d.machine.cgroups)
+	return errors.Join(d.state.release(d.machine.cgroups), d.guard.close())
 }
 
 // mountPoint is the empty folder that every container's root is put together on.

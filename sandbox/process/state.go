@@ -19,7 +19,8 @@ import (
 // state is the driver's folder:
 //
 //	lock           held with flock by the living driver
-//	cgroups.json   where this machine's control groups for it are
+//	guard.lock     the same, by its guard, which may outlive the driver for a moment
+//	cgroups.json   where this machine's control groups for it are; gone when they are
 //	init           the program that is every container's first process
 //	root/          always empty; the mount point of containers' roots
 type state struct {

@@ -35,6 +35,9 @@ func Sweep(root string, patience time.Duration) (Swept, error) {
 
 func (s *state) sweep(patience time.Duration) (Swept, error) {
 	var swept Swept
+	if err := s.awaitGuard(patience); err != nil {
+		return swept, err
+	}
 	parent, err := s.remembered()
 	if err != nil {
 		return swept, err
@@ -70,9 +73,7 @@ func Leftovers(root string) ([]string, error) {
 	}
 	var left []string
 	if parent != nil {
-		for _, dir := range parent.Dirs {
-			left = append(left, dir)
-		}
+		left = append(left, parent.Folders()...)
 		for _, name := range parent.Names() {
 			left = append(left, filepath.Join(cgroupName(root), name))
 		}

@@ -10,10 +10,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect/v2"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/hearth-run/hearth/gen/serverless"
 	"github.com/hearth-run/hearth/gen/serverless/serverlessconnect"
 	"github.com/hearth-run/hearth/internal/kit/dial"
+	"github.com/hearth-run/hearth/sandbox/process"
 	"github.com/hearth-run/hearth/services/worker"
 	"github.com/hearth-run/hearth/services/worker/internal/hotset"
 )
@@ -102,8 +105,32 @@ func mounts(t *testing.T, folder string) int {
 	return strings.Count(string(text), folder)
 }
 
-// A worker that is killed in the middle of calls: its callers are told, the next
-// life leaves nothing of it and works.
+// leftovers lists processes, control groups, mounts and short-lived files of a worker.
+func leftovers(t *testing.T, folder string) []string {
+	t.Helper()
+	groups, err := process.Leftovers(filepath.Join(folder, "data", "sandbox"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "data", "run", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Concat(processes(t, folder), groups, files)
+}
+
+// awaitNothing returns when a killed worker has left nothing, though none starts again.
+func awaitNothing(t *testing.T, folder string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); len(leftovers(t, folder)) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("left of a killed worker: %q", leftovers(t, folder))
+		}
+	}
+}
+
+// A worker that is killed in the middle of calls: its callers are told, nothing is left
+// of it, and the next life works.
 func TestKilledWorker(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("walls of this test need root")
@@ -148,8 +175,8 @@ func TestKilledWorker(t *testing.T) {
 	h.await(t, "containers that stand ready", func(l *hearthv1.ListZygotesResponse) bool {
 		return zygoteOf(l, hotset.Root).GetPooled() > 0
 	})
-	if len(processes(t, folder)) < 5+2+1 {
-		t.Error("calls, zygotes and what stands ready do not run: the check below would see nothing")
+	if before := leftovers(t, folder); len(processes(t, folder)) < 5+2+1 || !strings.Contains(strings.Join(before, " "), ".sock") || !strings.Contains(strings.Join(before, " "), "/cgroup/") {
+		t.Errorf("calls, zygotes and what stands ready do not run: the check below would see nothing: %q", before)
 	}
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -158,10 +185,9 @@ func TestKilledWorker(t *testing.T) {
 	ended.Wait()
 	first.dialer.Close()
 
+	awaitNothing(t, folder)
+
 	second := start(t, folder)
-	if left := processes(t, folder); len(left) > 1 { // the second life itself does not name it
-		t.Errorf("left of the first life: %q", left)
-	}
 	again := &house{client: second.client}
 	if a, err := again.execute(t.Context(), header("again"), "def f(): return 1", "f"); err != nil || a.envelope.Value != 1.0 {
 		t.Errorf("the next life: %v %+v", err, a)

@@ -99,6 +99,6 @@ func OpenDriver(ctx context.Context, cfg Config, require bool, log *slog.Logger)
 		log.Warn("executions are isolated less than they could be", "cause", missing)
 	}
 	driver := process.Default()
-	driver.Root, driver.Log = filepath.Join(cfg.DataDir, "sandbox"), log
+	driver.Root, driver.Transient, driver.Log = filepath.Join(cfg.DataDir, "sandbox"), filepath.Join(cfg.DataDir, "run"), log
 	return process.Open(driver)
 }

@@ -95,7 +95,10 @@ func (p *Parent) Open(name string) *Group {
 	return g
 }
 
-// folders are the group's folders, each once: cpu and cpuacct are often one.
+// Folders are the parent's folders, each once: cpu and cpuacct are often one.
+func (p *Parent) Folders() []string { return (&Group{dirs: p.Dirs}).folders() }
+
+// folders are the group's folders, each once.
 func (g *Group) folders() []string {
 	return slices.Compact(slices.Sorted(maps.Values(g.dirs)))
 }

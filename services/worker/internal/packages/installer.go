@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -33,7 +34,11 @@ func (i Installer) Install(ctx context.Context, folder string, requirements []st
 	output := &tail{limit: 4 << 10}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.Env = append(os.Environ(), "PIP_CACHE_DIR="+filepath.Join(i.CacheDir, "pip"), "UV_CACHE_DIR="+filepath.Join(i.CacheDir, "uv"), "PYTHONDONTWRITEBYTECODE=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// It dies with this process: the kernel's signal comes at the end of the thread that
+	// started it, which is this one until it has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
