@@ -10,10 +10,11 @@ from hearth_pyrunner import loader, message, singlethreaded
 
 
 def load(source, name="app", function="handle"):
-    folder = os.path.realpath(tempfile.mkdtemp())
-    with open(os.path.join(folder, name + ".py"), "w", encoding="utf-8") as file:
-        file.write(source)
-    return loader.load(folder, name, function)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = os.path.realpath(folder)
+        with open(os.path.join(folder, name + ".py"), "w", encoding="utf-8") as file:
+            file.write(source)
+        return loader.load(folder, name, function)
 
 
 class Loading(unittest.TestCase):
