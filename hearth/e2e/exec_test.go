@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hearth-run/hearth/hearth/internal/cli"
+	"github.com/hearth-run/hearth/sandbox/process"
 )
 
 // workshop is a house with executions, whose worker is ready.
@@ -229,7 +231,7 @@ func TestExecFaults(t *testing.T) {
 		do   func()
 	}{
 		{"executor", func() { killExecutors(t, filepath.Join(folder, "d")) }},
-		{"worker", func() { w.kill(syscall.SIGKILL); w = startWorker() }},
+		{"worker", func() { w.kill(syscall.SIGKILL); awaitGone(t, filepath.Join(folder, "d")); w = startWorker() }},
 		{"router", func() { r.kill(syscall.SIGKILL); r = startRouter() }},
 	} {
 		t.Run(fault.name, func(t *testing.T) {
@@ -273,6 +275,30 @@ func TestExecFaults(t *testing.T) {
 	}
 	if text, err := os.ReadFile("/proc/self/mountinfo"); err != nil || strings.Contains(string(text), folder) {
 		t.Errorf("left mounted (%v)", err)
+	}
+}
+
+// awaitGone returns when nothing is left of a killed worker, which nobody starts again:
+// processes, control groups, mounts, sockets of calls.
+func awaitGone(t *testing.T, data string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		left, err := process.Leftovers(filepath.Join(data, "sandbox"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := filepath.Glob(filepath.Join(data, "run", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = slices.Concat(left, files, processes(t, data))
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("left of a killed worker: %q", left)
+			return
+		}
 	}
 }
 

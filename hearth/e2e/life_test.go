@@ -170,19 +170,19 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// process is one process; a pid that is used again has another start.
-type process struct {
+// proc is one process; a pid that is used again has another start.
+type proc struct {
 	pid, parent, name, start string
 }
 
 // table is every process that there is now.
-func table(t *testing.T) []process {
+func table(t *testing.T) []proc {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []process
+	var list []proc
 	for _, dir := range dirs {
 		// One that has ended meanwhile is not there; a zombie runs no more.
 		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
@@ -192,13 +192,13 @@ func table(t *testing.T) []process {
 			continue
 		}
 		pid, name, _ := strings.Cut(head, " (")
-		list = append(list, process{pid, fields[1], name, fields[19]})
+		list = append(list, proc{pid, fields[1], name, fields[19]})
 	}
 	return list
 }
 
 // family is the house's process and all that descend from it.
-func (h *house) family(t *testing.T) []process {
+func (h *house) family(t *testing.T) []proc {
 	t.Helper()
 	all := table(t)
 	members := map[string]bool{strconv.Itoa(h.process.Process.Pid): true}
@@ -210,15 +210,15 @@ func (h *house) family(t *testing.T) []process {
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(p process) bool { return !members[p.pid] })
+	return slices.DeleteFunc(all, func(p proc) bool { return !members[p.pid] })
 }
 
 // alive are those of a list that run still.
-func alive(t *testing.T, list []process) []process {
+func alive(t *testing.T, list []proc) []proc {
 	t.Helper()
 	now := table(t)
-	return slices.DeleteFunc(list, func(p process) bool {
-		return !slices.ContainsFunc(now, func(other process) bool { return other.pid == p.pid && other.start == p.start })
+	return slices.DeleteFunc(list, func(p proc) bool {
+		return !slices.ContainsFunc(now, func(other proc) bool { return other.pid == p.pid && other.start == p.start })
 	})
 }
 
