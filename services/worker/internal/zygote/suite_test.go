@@ -26,15 +26,20 @@ import (
 //go:embed testdata/program.py
 var program string
 
+// folderEnv names the tests' folder to the process that the suite kills: what that one
+// makes lies within, and goes with it.
+const folderEnv = "HEARTH_ZYGOTE_FOLDER"
+
 func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {
 		fmt.Println("zygotes need root's rights: the sandbox's TestEntryGivenUp shows that they are refused without")
 		return
 	}
 	var err error
-	if folder, err = os.MkdirTemp("", "hearth-zygote-"); err != nil {
+	if folder, err = os.MkdirTemp(os.Getenv(folderEnv), "hearth-zygote-"); err != nil {
 		panic(err)
 	}
+	_ = os.Setenv(folderEnv, folder)
 	code := sandboxtest.Main(m, factory())
 	_ = os.RemoveAll(folder)
 	os.Exit(code)
