@@ -131,10 +131,10 @@ func (d *dispatch) judge(ctx context.Context, r *relay, err error) result {
 		return result{outcome: sessions.Failed}
 	case workers.Verdict(err) && !r.answered && refused(err):
 		return result{err: &verdict{err}, again: free}
+	case ctx.Err() != nil: // says more than what the worker makes of a call that ends under it
+		return result{outcome: sessions.Failed, err: context.Cause(ctx)}
 	case workers.Verdict(err):
 		return result{outcome: sessions.Failed, err: &verdict{err}}
-	case ctx.Err() != nil:
-		return result{outcome: sessions.Failed, err: context.Cause(ctx)}
 	case errors.Is(err, errClientGone):
 		return result{outcome: sessions.Failed, err: err}
 	case workers.NotReached(err):

@@ -65,6 +65,25 @@ func TestEdge(t *testing.T) {
 	}
 }
 
+// A call that the router ended says why it did, not what its worker made of that; a
+// worker that refused it has still not run it.
+func TestJudgeEnded(t *testing.T) {
+	d := &dispatch{body: newBody(1)}
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errSecondConfig)
+	answered := connect.NewError(connect.CodeInvalidArgument, "the first message must be a header").WithRemote()
+	full := connect.NewError(connect.CodeResourceExhausted, "full").WithRemote()
+	if r := d.judge(ended, &relay{dispatch: d}, answered); !errors.Is(r.err, errSecondConfig) || r.again || r.outcome != sessions.Failed {
+		t.Errorf("answered after the end: %+v", r)
+	}
+	if r := d.judge(t.Context(), &relay{dispatch: d}, answered); !errors.Is(r.err, answered) || r.again || r.outcome != sessions.Failed {
+		t.Errorf("answered: %+v", r)
+	}
+	if r := d.judge(ended, &relay{dispatch: d}, full); r.outcome != sessions.Untouched || !r.again {
+		t.Errorf("refused after the end: %+v", r)
+	}
+}
+
 // What stands in no row.
 func TestEdgeBeside(t *testing.T) {
 	_, pep := pep508.Parse("-e .")

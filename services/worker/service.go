@@ -19,7 +19,10 @@ type service struct{ *Worker }
 // RequestExecution runs one execution.
 func (s service) RequestExecution(ctx context.Context, stream serverlessconnect.ExecutionServiceRequestExecutionServerStream) error {
 	header, err := stream.Receive()
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return edgeTable.Error(ctx.Err(), nil) // the caller went away before its header came
+	case err != nil:
 		return edgeTable.Error(fmt.Errorf("%w: %w", errHeader, err), nil)
 	}
 	meta := map[string]string{"request_id": header.GetRequestId(), "session_id": header.GetSessionId(), "worker_id": s.cfg.ID}
