@@ -196,6 +196,35 @@ func TestSecondLook(t *testing.T) {
 	}
 }
 
+// A node that is giving a Run up makes the gateway look once more, too: its words
+// stand only while the Run has not ended.
+func TestReleased(t *testing.T) {
+	h := open(t, nil)
+	h.tell(snapshot(ready("hello", "uid-1")))
+	for _, reason := range []string{"REGISTRATION_DRAINING", "NODE_FENCED"} {
+		for name, row := range map[string]struct {
+			now    *hearthv1.Route
+			status int
+			reason string
+		}{
+			"gone":        {nil, 404, "RUN_NOT_FOUND"},
+			"ended":       {in(ready("hello", "uid-1"), hearthv1.RunPhase_RUN_PHASE_TIMEOUT, hearthv1.RunReason_RUN_REASON_IDLE_TIMEOUT), 404, "RUN_ENDED"},
+			"not yet":     {ready("hello", "uid-1"), 503, reason},
+			"placed anew": {in(ready("hello", "uid-1"), hearthv1.RunPhase_RUN_PHASE_SCHEDULED, 0), 503, reason},
+		} {
+			h.node.fails(edge.New(connect.CodeFailedPrecondition, reason, "given up", nil))
+			h.control.say(row.now)
+			got := h.post(t, helloPath, "{}")
+			if fault := parse(t, got); got.status != row.status || fault.reason() != row.reason {
+				t.Errorf("%s, %s: %d %s, want %d %s", reason, name, got.status, fault.reason(), row.status, row.reason)
+			}
+			if calls, _, _, _ := h.node.seen(); calls != 1 || h.control.looked() != 1 {
+				t.Errorf("%s, %s: dispatched %d times, looked %d times", reason, name, calls, h.control.looked())
+			}
+		}
+	}
+}
+
 // A handler's error reaches a curl user readable.
 func TestHandlerError(t *testing.T) {
 	h := open(t, nil)

@@ -80,12 +80,22 @@ func (i *Invoker) judge(ctx context.Context, call Call, r *route.Route, err erro
 		return verdicts.Error(because{ctx.Err(), err}, facts(call, r.RunUID))
 	case spoke && peer.Code() == connect.CodeNotFound:
 		return verdicts.Error(i.lookAgain(ctx, call, r), facts(call, r.RunUID))
+	case spoke && released[edge.Reason(err)]:
+		if again := i.lookAgain(ctx, call, r); errors.Is(again, ErrEnded) || errors.Is(again, ErrNotFound) {
+			return verdicts.Error(again, facts(call, r.RunUID))
+		}
+		return edge.Restate(err, facts(call, r.RunUID))
 	case spoke:
 		return edge.Restate(err, facts(call, r.RunUID))
 	default:
 		return verdicts.Error(because{silence(err), err}, facts(call, r.RunUID))
 	}
 }
+
+// released are the reasons with which a node refuses a call of a Run that it is
+// giving up. Who was told by the control plane that the Run has ended can be here
+// before the node and the table have heard of it.
+var released = map[string]bool{"REGISTRATION_DRAINING": true, "NODE_FENCED": true}
 
 // because is a verdict with the cause beside it for the log only: what a client
 // library authored underneath must not be taken for our own words.
@@ -107,9 +117,9 @@ func silence(err error) error {
 	}
 }
 
-// lookAgain asks the control plane once about a Run that its node does not have:
-// it ended or moved, and the table has not heard of it yet. Nothing is dispatched
-// again.
+// lookAgain asks the control plane once about a Run that its node does not have or
+// gives up: it ended or moved, and the table has not heard of it yet. Nothing is
+// dispatched again.
 func (i *Invoker) lookAgain(ctx context.Context, call Call, r *route.Route) error {
 	ctx, cancel := context.WithTimeout(ctx, i.limits.Look)
 	defer cancel()
