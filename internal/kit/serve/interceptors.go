@@ -57,9 +57,11 @@ func NewConnect(log *slog.Logger, opts ...Option) (*connect.Server, error) {
 		}
 		chain = append(chain, traced)
 	}
-	chain = append(chain, logged(log), stamped, recovered(log), drained,
+	chain = append(chain, logged(log), stamped, recovered(log), drained)
+	if !o.inside {
 		// One validator serves the process: a message's rules are compiled once.
-		validate.NewServerInterceptor(validate.WithValidator(protovalidate.GlobalValidator), validate.WithoutErrorDetails()))
+		chain = append(chain, validate.NewServerInterceptor(validate.WithValidator(protovalidate.GlobalValidator), validate.WithoutErrorDetails()))
+	}
 	return connect.NewServer(chain...), nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect/v2"
+	"connectrpc.com/connect/v2/connectinprocess"
 	"go.uber.org/goleak"
 
 	executorv1 "github.com/hearth-run/hearth/gen/executor/v1"
@@ -153,6 +154,29 @@ func TestCallsAndErrors(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A dispatcher inside one process takes over what its caller has checked; every
+// other one checks the shape of a request itself.
+func TestInside(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options []serve.Option
+		code    connect.Code
+	}{
+		"edge":   {nil, connect.CodeInvalidArgument},
+		"inside": {[]serve.Option{serve.Inside()}, 0},
+	} {
+		rpc, err := serve.NewConnect(slog.New(slog.DiscardHandler), tc.options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		executorv1connect.RegisterRuntimeHandler(rpc, &runtimeFake{})
+		client := executorv1connect.NewRuntimeClient(connect.NewClient(connectinprocess.New(rpc)))
+		_, err = client.Status(t.Context(), &executorv1.StatusRequest{})
+		if (err == nil) != (tc.code == 0) || err != nil && connect.CodeOf(err) != tc.code {
+			t.Errorf("%s: an empty id is answered %v", name, err)
+		}
 	}
 }
 
