@@ -163,8 +163,10 @@ func TestLeakedWriter(t *testing.T) {
 		f := h.register(`
 handle() {
   if [[ $1 == leak ]]; then
-    ( trap '' TERM; while :; do echo leaked; echo leaked >&2; done ) &
-    setsid bash -c 'while :; do echo leaked; echo leaked >&2; done' &
+    rm -f near far
+    ( trap '' TERM; while :; do echo leaked; echo leaked >&2; : >near; done ) &
+    setsid bash -c 'while :; do echo leaked; echo leaked >&2; : >far; done' &
+    until [[ -e near && -e far ]]; do :; done
     echo first
   else
     sleep 0.02; echo second
